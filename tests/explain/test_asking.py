@@ -10,6 +10,7 @@ from untrained import MODEL
 from wordward.config.settings import MethodSettings, TrainConfig
 from wordward.explain import asking
 from wordward.explain.asking import Answer, Question, Telling, telling_pulls
+from wordward.explain.places import PlaceMaker
 from wordward.explain.pulls import TextPulls
 from wordward.explain.sensible import Sensible
 from wordward.runs.evidence import evidence_in
@@ -66,9 +67,9 @@ def a_question(run: Run, text: str, pulls: list[list[tuple[str, float]]]) -> Que
     return Question(reading, found, SPORT, lambda _: np.ones(len(ids), dtype=bool))
 
 
-def found(answers: list[Answer | None]) -> list[tuple[int, int] | None]:
-    """Which word of each text is pulled, and the number of its pull."""
-    return [None if answer is None else (answer.position, answer.column) for answer in answers]
+def found(answers: list[list[Answer]]) -> list[tuple[int, int] | None]:
+    """Which word of each text is pulled most tellingly, and the number of its pull."""
+    return [(of_text[0].position, of_text[0].column) if of_text else None for of_text in answers]
 
 
 SAYS = {"match": (2.0, 0.0, 0.0), "goal": (1.0, 0.0, 0.0), "engine": (0.0, 3.0, 0.0), "soup": (0.0, 0.0, 0.5)}
@@ -90,13 +91,45 @@ def test_a_word_that_speaks_for_the_label_or_may_not_be_pulled_is_not_asked_abou
     assert found(telling_pulls(run, sensible, [question._replace(whole=lambda _: np.array([False, True]))])) == [
         (1, 0)
     ]
-    assert telling_pulls(run, sensible, [question._replace(whole=lambda _: np.array([False, False]))]) == [None]
+    assert telling_pulls(run, sensible, [question._replace(whole=lambda _: np.array([False, False]))]) == [[]]
 
 
 def test_nothing_tells_if_the_odds_of_the_label_do_not_fall() -> None:
     run, sensible = a_run(dict.fromkeys(WORDS[3:], (5.0, 0.0, 0.0)) | {"match": (1.0, 0.0, 0.0)})
-    assert telling_pulls(run, sensible, [a_question(run, "match goal", PULLS)]) == [None]
+    assert telling_pulls(run, sensible, [a_question(run, "match goal", PULLS)]) == [[]]
     assert telling_pulls(run, sensible, []) == []
+
+
+def test_of_each_word_the_most_telling_pull_is_found_that_of_the_most_telling_word_first() -> None:
+    run, sensible = a_run(SAYS)
+    (answers,) = telling_pulls(run, sensible, [a_question(run, "match goal", PULLS)])
+    assert [(each.position, each.column) for each in answers] == [(0, 0), (1, 0)]  # engine, and motor for goal
+    assert [each.predicted for each in answers] == [CARS, SPORT]
+    after = torch.tensor([[1.0, 3.0, 0.0], [2.0, 0.0, 0.0]]).softmax(-1)[:, SPORT]
+    assert [each.probability for each in answers] == pytest.approx(after.tolist())
+    run, sensible = a_run(SAYS | {"motor": (5.0, 0.0, 0.0)})  # with which the odds rise
+    (answers,) = telling_pulls(run, sensible, [a_question(run, "match goal", PULLS)])
+    assert [each.position for each in answers] == [0]
+
+
+def test_of_each_word_what_is_stronger_but_tells_less_is_not_shown_and_the_model_s_answer_is() -> None:
+    run, sensible = a_run(SAYS | {"soup": (0.0, 0.0, 2.0)})
+    pulls = [[("soup", 5.0), ("engine", 3.0), ("spoon", 1.0)], [("motor", 3.5), ("flour", 2.5), ("spoon", 0.5)]]
+    question = a_question(run, "match goal", pulls)
+    maker = PlaceMaker(run.vocabulary, run.labels, False, 3, False, False, sensible)
+
+    def shown(*answers: Answer) -> list[list[tuple[str, float | None, str | None]]]:
+        places = maker(question.text, question.found, "sport", lambda: answers)
+        return [[(pull.toward, pull.probability, pull.prediction) for pull in place.pulls] for place in places]
+
+    first, second = Answer(0, 1, 0.25, CARS), Answer(1, 1, 0.5, SPORT)
+    engine, flour = ("engine", 0.25, "cars"), ("flour", 0.5, "sport")
+    spoon = ("spoon", None, None)
+    assert shown(first, second) == [[engine, spoon], [flour, spoon]]
+    assert shown(first) == [[engine, spoon], [("flour", None, None), spoon]]  # motor pulls harder than engine
+    hard = Answer(1, 0, 0.5, SPORT)  # motor, too
+    assert shown(first, hard) == [[engine, spoon], [("flour", None, None), spoon]]
+    assert shown()[0][0] == ("soup", None, None)
 
 
 def test_of_two_like_falls_the_word_tells_more_that_speaks_for_the_label_that_gains() -> None:

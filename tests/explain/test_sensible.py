@@ -128,7 +128,7 @@ def test_what_few_texts_hold_is_doubted_more_and_what_many_hold_tells_most() -> 
     assert {int(at) for at in found.telling} == {int(at) for at in ids(run, *WORDS) if (surely[at] > 0).any()}
     assert {lovely, dull} <= set(found.telling.tolist())
     assert lovely not in rule.speaking(ids(run, "dull", "stale")).telling
-    rule._grammar[lovely] = True
+    rule._silent[lovely] = True
     assert lovely not in rule.speaking(ids(run, *WORDS)).telling
     other = Sensible(run, evidence, space).speaking(ids(run, *WORDS))  # no Transformer
     assert not len(other.telling)
@@ -213,15 +213,15 @@ def test_near_words_count_more() -> None:
     assert FAR <= far < near < itself == pytest.approx(1.0)
 
 
-def test_words_of_grammar_are_not_pulled_unless_they_turn_a_sentence_round() -> None:
+def test_numbers_and_words_of_grammar_are_not_pulled_unless_they_turn_a_sentence_round() -> None:
     run, evidence, space = a_run()
     rule = Sensible(run, evidence, space)
     assert may(run, rule, [("lovely", "dull")]) == [True]
-    rule._grammar[run.vocabulary["lovely"]] = True
+    rule._silent[run.vocabulary["lovely"]] = True
     assert may(run, rule, [("lovely", "dull")]) == [False]
-    words = (*SPECIALS, "the", "never", "lovely")
+    words = (*SPECIALS, "the", "never", "lovely", "7", "seven")
     other = replace(run, vocabulary=Vocabulary(words, np.ones(len(words))))
     evidence = Evidence(torch.zeros(len(words), 2), torch.ones(len(words), 2))
     table = torch.randn(len(words), 4)
     rule = Sensible(other, evidence, WordSpace(table, torch.ones(len(words), dtype=torch.bool), "here"))
-    assert rule._grammar[len(SPECIALS) :].tolist() == [True, False, False]
+    assert rule._silent[len(SPECIALS) :].tolist() == [True, False, False, True, True]

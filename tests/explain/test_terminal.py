@@ -289,6 +289,10 @@ def test_percent_never_rounds_to_certainty() -> None:
 
 def test_the_strongest_pulls_are_marked() -> None:
     assert [place.word for place in marked(ONE)] == ["good", "ending"]
+    for probability in (0.69, 0.71, None):  # with "opening" in place of "ending"; of the fall with "bad" half is 1.9
+        pull = replace(PLACES[6].pulls[0], probability=probability)
+        other = replace(ONE, places=(*PLACES[:6], replace(PLACES[6], pulls=(pull,)), *PLACES[7:]))
+        assert [place.word for place in marked(other)] == ["good", "ending"][: 2 if probability == 0.69 else 1]
     assert [place.word for place in marked(OTHER)] == ["Our", "cast", "was"]  # three of many
     many = replace(ONE, probabilities={f"class {at}": 0.2 for at in range(5)})
     for shown in (printed(many), html_fragment([many])):

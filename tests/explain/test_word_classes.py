@@ -4,7 +4,15 @@ import pytest
 import torch
 
 from wordward.explain.english import NAMES
-from wordward.explain.word_classes import CLASSES, by_class, class_by_form, installed_classes, word_classes
+from wordward.explain.word_classes import (
+    CLASSES,
+    by_class,
+    class_by_form,
+    foretold,
+    installed_classes,
+    told_by_form,
+    word_classes,
+)
 from wordward.explain.word_kinds import BIT, Fitting
 from wordward.runs.input_table import installed_model
 
@@ -61,6 +69,21 @@ def test_words_whose_form_does_not_tell_are_of_the_class_of_those_near_them() ->
         assert right.float().mean() > 0.9
     sure = words.index("babaness")
     assert found[sure].tolist() == [1.0, 0.0, 0.0, 0.0]  # the form tells
+
+
+def test_a_word_whose_form_tells_otherwise_than_all_others_is_what_they_say_and_teaches_nothing() -> None:
+    words, vectors = a_language(noise=0.1)
+    adjectives = [words.index(f"q{two}lk") for two in ("ba", "be", "bi", "bo")]  # as economic: there are plurals
+    words += [f"{words[at]}s" for at in adjectives]
+    vectors = torch.cat([vectors, torch.eye(4)[[0] * 4]])
+    told = told_by_form(words)
+    assert told[adjectives].tolist() == [CLASSES.index("noun")] * 4
+    found = word_classes(words, vectors)
+    assert found is not None
+    assert found[adjectives].argmax(-1).tolist() == [CLASSES.index("adjective")] * 4
+    told[adjectives] = -1
+    assert torch.equal(found[told < 0], foretold(told, vectors)[told < 0])
+    assert torch.equal(found[told >= 0], torch.eye(4)[told[told >= 0]])
 
 
 def test_vectors_that_know_nothing_of_classes_are_not_asked() -> None:

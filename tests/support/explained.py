@@ -32,7 +32,9 @@ def a_place(position: int, text: str, word: str, pulls: Sequence[tuple[str, floa
 
 PLACES = tuple(a_place(at, TEXT, word, pulls, 5.0) for at, (word, pulls) in enumerate(PULLS.items()))
 ASKED = replace(PLACES[3].pulls[0], probability=0.25, prediction="bad")  # what the model says with "bad" put in
+OPENING = replace(PLACES[6].pulls[0], probability=0.5, prediction="bad")
 PLACES = (*PLACES[:3], replace(PLACES[3], pulls=(ASKED, *PLACES[3].pulls[1:])), *PLACES[4:])
+PLACES = (*PLACES[:6], replace(PLACES[6], pulls=(OPENING,)), *PLACES[7:])
 ONE = Explanation(
     text=TEXT,
     task="classify",

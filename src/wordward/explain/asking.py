@@ -40,7 +40,7 @@ class AskedPull(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The pull of a text that tells most, and what the model says with its word put in."""
+    """The pull of a word that tells most, and what the model says with its word put in."""
 
     position: int  # of the word that is pulled
     column: int  # of the pull among the word's
@@ -57,9 +57,9 @@ class Telling:
     def __init__(self, run: Run, sensible: Sensible, questions: Sequence[Question], weights: bytes) -> None:
         """`weights`: the fingerprint of those that the texts were explained with."""
         self._asked, self._weights, self._lock = (run, sensible, questions), weights, Lock()
-        self._found: list[Answer | None] | None = None
+        self._found: list[list[Answer]] | None = None
 
-    def __call__(self, number: int) -> Answer | None:
+    def __call__(self, number: int) -> list[Answer]:
         """As `telling_pulls` of one of the texts."""
         with self._lock:
             if self._found is None:
@@ -74,8 +74,8 @@ class Telling:
             return self._found[number]
 
 
-def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -> list[Answer | None]:
-    """For each text the pull that tells most; None if none changes the odds.
+def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -> list[list[Answer]]:
+    """For each text the pulls that tell, of each word the one that tells most; the most telling word first.
 
     The odds of the label must fall with the word put in; most telling is the largest product of that fall, in
     log-odds, of how much more the new word speaks for the label that gains, and of how near it is. Asked are the
@@ -89,7 +89,7 @@ def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -
         for swap in swaps
     ]
     answers = iter(_read(run, rows).split([len(swaps) for swaps in asked]))
-    return [_most(*each) for each in zip(questions, senses, asked, answers, strict=True)]
+    return [_telling(*each) for each in zip(questions, senses, asked, answers, strict=True)]
 
 
 def _promising(question: Question, sense: TextSense) -> Iterator[AskedPull]:
@@ -117,10 +117,10 @@ def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:
     return torch.from_numpy(np.array(found, dtype=np.float32).reshape(len(rows), len(run.labels)))
 
 
-def _most(question: Question, sense: TextSense, swaps: Sequence[AskedPull], logits: Tensor) -> Answer | None:
-    """The swap that tells most, by the logits of the text with each, (swaps, classes)."""
+def _telling(question: Question, sense: TextSense, swaps: Sequence[AskedPull], logits: Tensor) -> list[Answer]:
+    """The swaps that tell, by the logits of the text with each, (swaps, classes): of each word the one most telling."""
     if not swaps:
-        return None
+        return []
     before, label = torch.from_numpy(question.found.logits), question.label
     fall = log_odds(before)[label] - log_odds(logits)[:, label]
     log_p = logits.double().log_softmax(-1)
@@ -129,9 +129,10 @@ def _most(question: Question, sense: TextSense, swaps: Sequence[AskedPull], logi
     positions, _, toward, near = map(torch.tensor, zip(*swaps, strict=True))
     contrast = sense.contrast(gains.argmax(-1), positions, toward).clamp(min=LEAST)
     telling = fall * contrast * near
-    best = int(telling.argmax())
-    if telling[best] <= 0:
-        return None
-    return Answer(
-        swaps[best].position, swaps[best].column, float(log_p[best, label].exp()), int(logits[best].argmax())
-    )
+    found: dict[int, Answer] = {}
+    for at in telling.argsort(descending=True, stable=True).tolist():
+        swap = swaps[at]
+        if telling[at] > 0:
+            answer = Answer(swap.position, swap.column, float(log_p[at, label].exp()), int(logits[at].argmax()))
+            found.setdefault(swap.position, answer)
+    return list(found.values())

@@ -151,7 +151,7 @@ class Explainer:
         known: Explanation,
         text: Reading,
         found: TextPulls,
-        telling: Callable[[], Answer | None] | None,
+        telling: Callable[[], Sequence[Answer]] | None,
     ) -> Explanation:
         """The explanation with the model's prediction added, and the pulls on each word once they are asked for."""
         run, label, counts = self.run, known.label, RECIPES[known.method].needs_labels

@@ -1,6 +1,6 @@
 """The words of an explained text with what pulls each, as a reader is shown them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,15 +34,16 @@ class PlaceMaker:
         text: Reading,
         found: TextPulls,
         label: str | None,
-        telling: Callable[[], Answer | None] | None = None,
+        telling: Callable[[], Sequence[Answer]] | None = None,
     ) -> tuple[Place, ...]:
         """The places of one text, whose label is the one given or predicted.
 
-        `telling` gives the pull that tells the model most; stronger ones are not shown.
+        `telling` gives the pulls that tell the model most, the first of all of them; stronger ones are not shown.
         """
         pulls, word = found.of_words(text.row), self.vocabulary.word
-        answer = None if telling is None else telling()
-        kept = self._kept(text, pulls, label, answer).tolist()
+        answers = () if telling is None else telling()
+        kept = self._kept(text, pulls, label, answers).tolist()
+        said = {answer.position: self._said(answer) for answer in answers if kept[answer.position][answer.column]}
         largest = max(
             (
                 strength
@@ -59,13 +60,16 @@ class PlaceMaker:
                 each = zip(pulls.words[at], pulls.strengths[at], pulls.cosines[at], kept[at], strict=True)
                 pulling = [(word(number), strength, cosine) for number, strength, cosine, stays in each if stays]
                 shown = pulls_of(pulling, word=token.text, largest=largest, most=self.top)
-            if shown and answer is not None and at == answer.position:
-                told = {"probability": round(answer.probability, 6), "prediction": self.labels[answer.predicted]}
-                shown = (replace(shown[0], **told), *shown[1:])
+            if shown and at in said:
+                shown = (replace(shown[0], **said[at]), *shown[1:])
             tag = self._tag(found, at) if self.tagging else (None, None)
             written = text.text[token.start : token.end]
             places.append(Place(at, written, token.start, token.end, known, shown, *tag))
         return tuple(places)
+
+    def _said(self, answer: Answer) -> dict[str, Any]:
+        """What the model says with the word of a pull put in."""
+        return {"probability": round(answer.probability, 6), "prediction": self.labels[answer.predicted]}
 
     def _tag(self, found: TextPulls, at: int) -> tuple[str, float]:
         label, by_name = named(self.labels, found.probabilities[at])
@@ -77,7 +81,7 @@ class PlaceMaker:
             return np.ones(len(text.spans), dtype=bool)
         return by_themselves(text, wholes=self.pieces)
 
-    def _kept(self, text: Reading, pulls: WordPulls, label: str | None, answer: Answer | None) -> Tensor:
+    def _kept(self, text: Reading, pulls: WordPulls, label: str | None, answers: Sequence[Answer]) -> Tensor:
         """Which pulls are shown, (words, top) bool.
 
         If it is known which words speak for a label, only those that are sensible; or all pulls, if none is.
@@ -91,8 +95,10 @@ class PlaceMaker:
         if self.sensible is None or label is None:
             return all_of_them
         shown = all_of_them & self.sensible.of(text.row, self.labels.index(label)).may(toward)
-        if answer is not None:
-            first = answer.position, answer.column
+        for answer in answers:
+            shown[answer.position, : answer.column] = False
+        if answers:
+            first = answers[0].position, answers[0].column
             shown &= strengths < strengths[first]
             shown[first] = True
         return shown if bool((shown & (strengths > 0)).any()) else all_of_them

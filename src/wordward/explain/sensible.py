@@ -33,7 +33,7 @@ class Sensible:
         words, stand = tuple(run.vocabulary.words), alike(run)
         kinds = (stand or fitting(words, names=False)).kinds.cpu()  # as for candidates: found once
         saying = torch.tensor([stand is None and fold(word) in SAYING for word in words])
-        self._grammar = (kinds < BIT["s"]) & ~saying  # (ids,)
+        self._silent = ((kinds < BIT["s"]) & ~saying) | (kinds == BIT["number"])  # (ids,)
         self.table = vectors_of(run, space)
         self._kin, self._evidence = Kin(run, evidence, space), evidence.evidence.cpu()
         if stand is not None and (told := counted_by_model(run, evidence)) is not None:
@@ -51,7 +51,7 @@ class Sensible:
         Words of a Transformer may also be pulled by those of each class that tell most; of another network such words
         are mostly near each other, too, if they can stand in each other's place.
         """
-        ids, device = len(self._grammar), allowed.device
+        ids, device = len(self._silent), allowed.device
         doubt, telling = self.doubt[:ids], torch.zeros(0, dtype=torch.long)
         if self._pieces:  # all of them common words
             evidence = self.both[:ids]
@@ -63,7 +63,7 @@ class Sensible:
 
     def _telling(self, allowed: Tensor, surely: Tensor) -> Tensor:
         """Ids of the words that surely speak most for a class, not more than TELLING of each and IN_ALL."""
-        content = allowed[~self._grammar[allowed]]
+        content = allowed[~self._silent[allowed]]
         values, order = surely[content].sort(dim=0, descending=True)  # (content words, classes)
         most = max(1, min(TELLING, IN_ALL // surely.shape[1]))
         return content[order[:most]][values[:most] > 0].unique()
@@ -76,8 +76,8 @@ class Sensible:
         if not bool(single.all()):  # words of several pieces, of which a table has no vector
             kin[~single] = self._kin.of(vectors[~single]).to(kin)
             both[~single] = self._mixed(kin[~single], numbers[~single])
-        grammar = self._grammar[torch.from_numpy(row.ids[row.first]).long()] & single
-        return TextSense(label, vectors, both, both - kin, grammar, self)
+        silent = self._silent[torch.from_numpy(row.ids[row.first]).long()] & single
+        return TextSense(label, vectors, both, both - kin, silent, self)
 
     def _vectors(self, row: Row) -> Tensor:
         """The vectors of a text's words, (words, dim): of several pieces the middle."""
@@ -100,17 +100,17 @@ class TextSense:
     vectors: Tensor  # (words, dim) of the text's words
     speaks: Tensor  # (words, classes) what they speak for
     beyond: Tensor  # of it, what their kin do not
-    grammar: Tensor  # (words,) bool: which carry grammar
+    silent: Tensor  # (words,) bool: which carry grammar, or are numbers
     rule: Sensible
 
     def may(self, toward: Tensor) -> Tensor:
         """Which pulls may be shown, (words, top) bool: toward words that speak less for the label, and not for it.
 
-        None of a word of grammar, but for SAYING.
+        None of a number, nor of a word of grammar but for SAYING.
         """
         left = self.rule.both[toward, self.label] + self._carried(toward)
         falls = self.speaks[:, self.label, None] - left >= log(LESS)
-        return (left <= SILENT) & falls & ~self.grammar.unsqueeze(-1)
+        return (left <= SILENT) & falls & ~self.silent.unsqueeze(-1)
 
     def contrast(self, rivals: Tensor, positions: Tensor, toward: Tensor) -> Tensor:
         """How much more words surely speak for rivals of the label than the text's, all (n,), in log-odds.

@@ -65,7 +65,7 @@ def foretold(told: Tensor, vectors: Tensor) -> Tensor:
 def word_classes(words: Sequence[str], vectors: Tensor) -> Tensor | None:
     """How much each word is of each class, (words, CLASSES), about 0 to 1; None where the vectors do not tell.
 
-    A word whose form tells is what it says, if that is not a name by its vector. `vectors`: (words, dim).
+    A word is what its form says, if all others foretell the same; else what these foretell. `vectors`: (words, dim).
     """
     told = told_by_form(words)
     if int(told[told >= 0].bincount(minlength=len(CLASSES)).min()) < FEW:
@@ -74,9 +74,9 @@ def word_classes(words: Sequence[str], vectors: Tensor) -> Tensor | None:
     right = [found[told == at].argmax(-1).eq(at).float().mean() for at in range(len(CLASSES))]
     if min(right) < RIGHT:
         return None
-    sure = (told >= 0) & (found.argmax(-1) != CLASSES.index("name"))  # several Williams make it no noun
+    told = torch.where(found.argmax(-1) == told, told, -1)  # not economic, though there are economics
     given = torch.nn.functional.one_hot(told.clamp(min=0), len(CLASSES)).float()
-    return torch.where(sure.unsqueeze(-1), given, found)
+    return torch.where((told >= 0).unsqueeze(-1), given, foretold(told, vectors))
 
 
 class Endings:

@@ -4,6 +4,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 
 from wordward.explain.explanation import Explanation, Place, Pull
 from wordward.perturbation.recipes import RECIPES
@@ -15,6 +16,7 @@ SCALE = "numbers: strength of a pull, relative to the text's strongest"
 BARE = "no number: no word worth showing pulls it"
 UNKNOWN = "not in the vocabulary"
 MARKED, MARKS = 0.5, 3  # relative strength from which a pull is marked in its sentence, and how many at most
+ROUNDED = 1e-6  # what probabilities are rounded to
 LITTLE = 0.9  # of its odds, which a label must fall below to have changed
 LABELS = 3  # of a classifier that are named, the likeliest
 
@@ -122,12 +124,26 @@ def part_of(explanations: Sequence[Explanation], limit: int) -> Part:
 
 
 def marked(explanation: Explanation) -> list[Place]:
-    """The few places that are pulled most strongly, to be marked in the text, in its order; none if it is unmoved."""
+    """The few places that are pulled most strongly, to be marked in the text, in its order; none if it is unmoved.
+
+    If the model was asked, only those whose word lowers the odds of the label at least half as much, in log-odds, as
+    that of the strongest pull does.
+    """
     if unmoved(explanation):
         return []
     pulled = [place for place in explanation.places if place.pulls and place.pulls[0].relative >= MARKED]
+    if (asked := _asked(explanation)) is not None:
+        least = MARKED * _fall(asked[1], asked[3])
+        pulled = [place for place in pulled if _fall(place.pulls[0], asked[3]) >= least]
     strongest = sorted(pulled, key=lambda place: -place.pulls[0].strength)[:MARKS]
     return sorted(strongest, key=lambda place: place.start)
+
+
+def _fall(pull: Pull, before: float) -> float:
+    """By how much the log-odds of a label fall from what they were with a pull; 0 if the model was not asked."""
+    after = before if pull.probability is None else pull.probability
+    first, last = (min(max(p, ROUNDED), 1 - ROUNDED) for p in (before, after))
+    return log(first / (1 - first)) - log(last / (1 - last))
 
 
 def title(method: str) -> str:
