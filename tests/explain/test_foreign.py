@@ -7,10 +7,11 @@ import torch
 from foreign_runs import ENGLISH, FRENCH, a_run
 
 from wordward.cli.main import main
+from wordward.explain import foreign
 from wordward.explain.foreign import by_rules_for_english
 from wordward.explain.word_classes import fitting_of
 from wordward.explain.word_kinds import kind
-from wordward.runs.checkpoint import save_class_counts
+from wordward.runs.checkpoint import load_standing, save_class_counts
 from wordward.runs.opening import load_run
 
 SAID = "texts of this model are not English"
@@ -39,6 +40,22 @@ def test_words_of_grammar_fit_none_where_texts_are_not_english(
             given = [str(run.folder), "--text", "superbe film", "--device", "cpu", "--words", words]
             assert main([command, *given]) == 0
             assert capsys.readouterr().err.count(SAID) == times
+
+
+@pytest.mark.parametrize("grammar", [FRENCH, ENGLISH])
+@pytest.mark.parametrize("vectors", [True, False])
+def test_where_words_stand_is_kept_but_of_english_ones_with_vectors(
+    grammar: str, vectors: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign, "installed_model", lambda: None)
+    file = tmp_path / "vectors.txt"
+    file.write_text("".join(f"{word}{' 0.5' * 32}\n" for word in ("superbe", "ennuyeux")), encoding="utf-8")
+    run = a_run(tmp_path, grammar, vectors=str(file) if vectors else None)
+    kept = not (vectors and grammar == ENGLISH)
+    assert foreign.by_standing(run.config, run.learnt) == kept
+    for found in (load_standing(run.folder, run.vocabulary), foreign.standing_of(run)):
+        assert (found is not None) == kept
+    assert run.class_counts() is not None
 
 
 def test_fragments_of_french_and_italian_words_fit_none() -> None:

@@ -157,8 +157,12 @@ def test_rare_words_are_unknown_but_to_a_transformer() -> None:
 
 def test_a_word_that_no_text_holds_speaks_for_no_class_of_any_size() -> None:
     counts = torch.tensor([[300.0, 60.0, 40.0]] * len(SPECIALS) + [[0.0, 0.0, 0.0], [3.0, 0.0, 0.0]])
-    fair = evidence_in(counts, by_size=True).evidence
+    found, by_half = evidence_in(counts, by_size=True), evidence_in(counts)
+    fair = found.evidence
     assert fair[len(SPECIALS)].abs().max() < 0.05
+    assert found.variance[len(SPECIALS)].isinf().all()
+    assert by_half.variance[len(SPECIALS)].tolist() == [4.0] * 3
+    assert found.variance[-1].equal(by_half.variance[-1])
     assert (evidence_in(counts).evidence[len(SPECIALS)] > 0.5).sum() == 2  # half a text is much of a small class
     assert fair[-1, 0] > 0 > fair[-1, 1]
     equal = torch.tensor([[50.0, 50.0]] * len(SPECIALS) + [[7.0, 2.0]])

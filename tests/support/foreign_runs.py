@@ -16,7 +16,9 @@ FRENCH, ENGLISH = "le film qu il est dans une", "the film of it is for and"
 SYLLABLES = [a + b for a in "bdfglmprtv" for b in "aeiou"]
 
 
-def a_run(folder: Path, grammar: str, *, kind: Literal["lstm", "convolution"] = "lstm") -> Run:
+def a_run(
+    folder: Path, grammar: str, *, kind: Literal["lstm", "convolution"] = "lstm", vectors: str | None = None
+) -> Run:
     """A classifier of texts with these words and many others."""
     rng = random.Random(0)
     many = ["".join(rng.choices(SYLLABLES, k=3)) for _ in range(700)]
@@ -26,6 +28,7 @@ def a_run(folder: Path, grammar: str, *, kind: Literal["lstm", "convolution"] = 
     ]
     config = TrainConfig(
         method="advt",
+        vectors=vectors,
         data=DataSettings(train=str(write_csv(folder / "texts.csv", texts))),
         model=ModelSettings(kind=kind, dim=32, hidden=8, head=4, word_dropout=0.0, head_dropout=0.0),
         text=TextSettings(lowercase=True),

@@ -118,7 +118,7 @@ def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:
 
 
 def _telling(question: Question, sense: TextSense, swaps: Sequence[AskedPull], logits: Tensor) -> list[Answer]:
-    """The swaps that tell, by the logits of the text with each, (swaps, classes): of each word the one most telling."""
+    """The swaps that tell, of each word the most telling; `logits`: of the text with each, (swaps, classes)."""
     if not swaps:
         return []
     before, label = torch.from_numpy(question.found.logits), question.label

@@ -6,6 +6,7 @@ from copy import copy
 import torch
 from torch import Tensor
 
+from wordward.config import TrainConfig
 from wordward.explain.english import fold, looks_english
 from wordward.explain.word_kinds import Fitting
 from wordward.runs.checkpoint import load_standing
@@ -21,10 +22,17 @@ COMMONEST, SHORT = 100, 4  # words that carry grammar are among so many, and hav
 def words_of(run: Run) -> Vocabulary | None:
     """The words of a run's training texts where these are not English; None where they are, or nothing tells."""
     words = _enough(run)
-    first = len(SPECIALS)
-    if words is None or looks_english(words.words[first : words.plain], words.counts[first : words.plain].tolist()):
-        return None
-    return words
+    return None if words is None or _are_english(words) else words
+
+
+def _are_english(words: Vocabulary) -> bool:
+    plain = slice(len(SPECIALS), words.plain)
+    return looks_english(words.words[plain], words.counts[plain].tolist())
+
+
+def by_standing(config: TrainConfig, words: Vocabulary) -> bool:
+    """Whether explanations may ask where the words of a run stand: not of English ones that started from vectors."""
+    return not ((config.vectors or config.pretrained) and _are_english(words))
 
 
 def standing_of(run: Run) -> Tensor | None:
@@ -32,11 +40,10 @@ def standing_of(run: Run) -> Tensor | None:
 
     What is better are the rules for English words, with word vectors: those of an installed package, or its own.
     """
-    words, config = _enough(run), run.config
-    if words is None or words is not run.vocabulary:  # pieces
+    words = _enough(run)
+    if words is None or words is not run.vocabulary or not by_standing(run.config, words):  # pieces; nobody asks
         return None
-    vectors = installed_model() is not None or config.vectors or config.pretrained
-    return None if vectors and words_of(run) is None else load_standing(run.folder, words)
+    return None if installed_model() and _are_english(words) else load_standing(run.folder, words)
 
 
 def _enough(run: Run) -> Vocabulary | None:

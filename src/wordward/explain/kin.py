@@ -35,11 +35,7 @@ class Kin:
         self.evidence = torch.zeros_like(evidence.evidence)  # (rows of the evidence, classes)
         self._ridge: Ridge | None = None
         if int(torch.isfinite(evidence.variance[ids]).all(-1).sum()) > 1:
-            variance = evidence.variance[ids].mean(-1)
-            if run.config.transformer is None:  # of its many words that no text holds nothing is known
-                counts = torch.from_numpy(run.vocabulary.counts.copy())[ids.cpu()].to(variance.device)
-                variance = torch.where(counts > 0, variance, torch.inf)
-            self._ridge = Ridge(table[ids], evidence.evidence[ids], variance)
+            self._ridge = Ridge(table[ids], evidence.evidence[ids], evidence.variance[ids].mean(-1))
             self.evidence[ids] = self._ridge.fitted
         if (after := len(run.vocabulary)) < len(self.evidence):  # pieces, each as the word it spells; then the words
             pieces = {run.vocabulary.word(at).lower(): at for at in ids.tolist()}

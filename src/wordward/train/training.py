@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from wordward.config.settings import TrainConfig, given_of
 from wordward.config.texts import DataSettings
 from wordward.datasets import Example, examples_of, sample
 from wordward.datasets.example import label_names
 from wordward.datasets.incoming import called
+from wordward.explain.foreign import by_standing
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.missing import beside
 from wordward.support.console import say, waiting
@@ -198,10 +200,15 @@ def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
     run_folder.save_settings(folder, config, data.learnt, data.classes)
     if not data.tagging:
         counts = torch.from_numpy(data.train.class_counts(len(data.vocabulary), len(data.classes)))
-        unlabelled = [] if data.unlabelled is None else [data.unlabelled.rows]
-        where = standing([data.train.rows, *unlabelled], data.vocabulary.words[: data.met])
-        where = torch.nn.functional.pad(where, (0, 0, 0, data.others))
+        where = _standing(data) if by_standing(config, data.learnt) else None
         checkpoint.save_class_counts(folder, counts, data.vocabulary, where)
+
+
+def _standing(data: Data) -> Tensor:
+    """Where the words of all texts to learn from stand, (ids, dim): nowhere, those that no text has."""
+    unlabelled = [] if data.unlabelled is None else [data.unlabelled.rows]
+    where = standing([data.train.rows, *unlabelled], data.vocabulary.words[: data.met])
+    return torch.nn.functional.pad(where, (0, 0, 0, data.others))
 
 
 def _describe(trainer: Trainer) -> str:
