@@ -19,7 +19,7 @@ class Pull:
         strength: How far r goes along the direction toward the word: alpha_k (eq:advR), or |r| cos.
         relative: Strength over the sentence's largest, 0 to 1.
         cosine: Between the token's perturbation and the direction toward the word.
-        probability: Of the label, with the word put in; known if the model was asked, as of the text's strongest pull.
+        probability: Of the label, with the word put in; known if the model was asked, as of the strongest.
         prediction: What the model predicts then.
 
     Examples:
