@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wordward.text.spelling import FORM, forms_of, shape_of, spelling_of
+from wordward.text.spelling import FORM, beginnings_of, forms_of, shape_of, spelling_of
 from wordward.text.vocabulary import SPECIALS, UNK, Vocabulary
 
 TEXTS = [["Anna", "met", "Johanna", "in", "1997"], ["Maria", "met", "Julia", "in", "2004"]]
@@ -69,3 +69,26 @@ def test_without_forms_an_unknown_word_is_unk() -> None:
     plain = Vocabulary.build(TEXTS, min_documents=1)
     assert plain["Susanna"] == plain.form("Anna") == UNK
     assert plain.plain == len(plain)
+
+
+def test_an_unknown_word_is_read_as_the_longest_beginning_that_two_known_words_have(tmp_path: Path) -> None:
+    words = ["filmar", "filmade", "fiskar", "42", "4200", "ö", "vän"]
+    known = Vocabulary.build([words], min_documents=1).with_forms(beginnings_of)
+    assert known.words[known.plain :] == tuple(f"<unk> from {letters}" for letters in ("fi", "fil", "film", "filma"))
+    read = {
+        word: known.word(known[word]) for word in ("filmats", "filur", "fira", "filmar", "4201", "vänner", "ön", "x")
+    }
+    assert read == {
+        "filmats": "<unk> from filma",
+        "filur": "<unk> from fil",
+        "fira": "<unk> from fi",
+        "filmar": "filmar",
+        "4201": "<unk>",  # no letters
+        "vänner": "<unk>",  # of one known word alone
+        "ön": "<unk>",
+        "x": "<unk>",
+    }
+    assert "filmats" not in known
+    assert known.candidates(0).tolist() == list(range(len(SPECIALS), known.plain))
+    known.save(tmp_path / "words.tsv")
+    assert Vocabulary.load(tmp_path / "words.tsv")["filmats"] == known["filmats"]

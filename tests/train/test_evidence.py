@@ -145,3 +145,16 @@ def test_of_very_many_texts_no_letters_are_looked_at(monkeypatch: pytest.MonkeyP
     other = fit_spoken(corpus, NAMES, 2, letters=False, pairs=True)
     assert np.array_equal(found.words.evidence, other.words.evidence)
     assert np.array_equal(found.evidence, other.evidence)
+
+
+def test_a_form_speaks_for_what_the_letters_speak_for_that_words_begin_with() -> None:
+    """As the word of these letters would, but for its end, which none of the texts has."""
+    ends = "warmqx", "coldqx", "filmqx"
+    forms = [f"<unk> from {word[:4]}" for word in ends]
+    one, other = (fit_spoken(texts(2), (*NAMES, *more), 2, letters=True, pairs=True).words for more in (forms, ends))
+    known = len(NAMES)
+    np.testing.assert_allclose(one.evidence[:known], other.evidence[:known], atol=1e-4)  # the fit is of known words
+    np.testing.assert_allclose(one.evidence[known:], other.evidence[known:], atol=1e-4)
+    np.testing.assert_allclose(one.idf, other.idf, atol=1e-4)
+    assert one.evidence[known, 0] > one.evidence[known, 1]
+    assert one.idf[known:].min() > 0

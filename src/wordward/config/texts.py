@@ -99,7 +99,8 @@ class TextSettings(Remembering):
     max_length: int | None = None
     """Read only this many words of a text, or word pieces for a Hugging Face model; by default all it can read."""
     unknown: Literal["unk", "drop"] = "unk"
-    """Unknown words become <unk>, or are left out as in the authors' code (never for tagging)."""
+    """Unknown words become <unk>, or a form that they share with known words where the model chosen has such, or are
+    left out as in the authors' code (never for tagging)."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""

@@ -14,6 +14,7 @@ from wordward.perturbation.nearest import Metric, nearest
 from wordward.runs import checkpoint, run_folder
 from wordward.support.console import say
 from wordward.support.errors import RunError, SettingError
+from wordward.text.spelling import FORM
 
 TABLE = "words.table.weight"
 
@@ -53,7 +54,8 @@ def nearest_words(
 
 def _with_near(word: str, words: Sequence[str]) -> str:
     """A word that is not known, and the known one that is spelt nearest, in whatever case."""
-    in_lower_case = {other.lower(): other for other in reversed(words)}  # the first of those that differ by case
+    whole = (other for other in reversed(words) if not other.startswith(FORM))
+    in_lower_case = {other.lower(): other for other in whole}  # the first of those that differ by case
     close = difflib.get_close_matches(word.lower(), in_lower_case, 1)
     return f"{word!r} (did you mean {in_lower_case[close[0]]!r}?)" if close else repr(word)
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 FORM = "<unk> "  # begins the name of a form; its blank keeps it apart from the words of texts
+BEGINNING = f"{FORM}from "  # begins the name of one that tells what words begin with
 AFFIXES = (1, 2, 3, 4)  # letters of beginnings and endings
 ENDINGS = (3, 2, 1)  # letters of the ending that a form tells, the most first
 LONGEST = 6  # characters of a shape
@@ -30,6 +31,16 @@ def forms_of(word: str) -> list[str]:
     """
     shape, small = shape_of(word), word.lower()
     return [*(f"{FORM}{shape} {small[-letters:]}" for letters in ENDINGS), f"{FORM}{shape}"]
+
+
+def beginnings_of(word: str) -> list[str]:
+    """The forms of what a word of letters begins with, the longest first.
+
+    Examples:
+        >>> beginnings_of("film")
+        ['<unk> from film', '<unk> from fil', '<unk> from fi']
+    """
+    return [f"{BEGINNING}{word[:letters]}" for letters in range(len(word), 1, -1)] if word[:1].isalpha() else []
 
 
 def spelling_of(word: str) -> list[str]:

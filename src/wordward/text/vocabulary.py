@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import repeat
 from os import PathLike
@@ -13,7 +13,7 @@ from typing import Literal, final
 import numpy as np
 
 from wordward.support.errors import DataError, SettingError, SettingTypeError
-from wordward.text.spelling import FORM, forms_of, shared
+from wordward.text.spelling import FORM, beginnings_of, forms_of, shared
 
 PAD, UNK, EOS = 0, 1, 2
 SPECIALS = ("<pad>", "<unk>", "<eos>")
@@ -118,11 +118,12 @@ class Vocabulary:
         """The id as which a word is read that is not known: of a form that it shares with known words, else unk."""
         if self.plain == len(self.words):
             return UNK
-        return next((self._ids[form] for form in forms_of(word) if form in self._ids), UNK)
+        forms = forms_of(word) + beginnings_of(word)
+        return next((self._ids[form] for form in forms if form in self._ids), UNK)
 
-    def with_forms(self) -> "Vocabulary":
-        """The vocabulary with the forms that two or more of its words have."""
-        forms = shared([forms_of(word) for word in self.words[len(SPECIALS) :]])
+    def with_forms(self, told: Callable[[str], list[str]] = forms_of) -> "Vocabulary":
+        """The vocabulary with the forms that two or more of its words have; `told`: those of a word."""
+        forms = shared([told(word) for word in self.words[len(SPECIALS) :]])
         return Vocabulary((*self.words, *forms), np.concatenate([self.counts, np.zeros(len(forms), np.int64)]))
 
     def with_others(self, words: Iterable[str]) -> "Vocabulary":

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from wordward.config.settings import TrainConfig
 from wordward.models import Convolution, Model
@@ -13,6 +14,7 @@ from wordward.perturbation.settings import MethodSettings
 from wordward.runs import initial
 from wordward.runs.lstm import adversary_of
 from wordward.support.console import say, waiting
+from wordward.text.vocabulary import UNK
 from wordward.train.data import Data
 from wordward.train.evidence import fit_spoken
 from wordward.train.word_vectors import text_vectors
@@ -35,7 +37,7 @@ def network_of(config: TrainConfig, data: Data) -> Model:
 
 
 def _in_training(model: Model, data: Data) -> Model:
-    """The model, without the vectors of words that no text to learn from has."""
+    """The model, without the vectors of words and forms that no text to learn from has."""
     if data.others:
         model.words.keep_apart(data.met)
     return model
@@ -50,12 +52,17 @@ def _count_words(model: Convolution, config: TrainConfig, data: Data) -> None:
     model.hiding = bool(config.vectors) or data.unlabelled is not None or len(data.train.rows) >= ENOUGH
     if not config.vectors:
         unlabelled = [data.unlabelled] if data.unlabelled else []
-        vectors = text_vectors([data.train, *unlabelled], len(words), config.model.dim)
-        initial.set_vectors(model.words.table, vectors, np.maximum(counts, 1))
+        vectors = text_vectors([data.train, *unlabelled], data.met, config.model.dim)
+        initial.set_vectors(model.words.table, *_with_forms(vectors, np.maximum(counts[: data.met], 1), data.others))
     linear = spoken.words
     model.set_evidence(*(torch.tensor(values) for values in (linear.evidence, linear.idf, linear.bias, counts)))
     if model.pairs is not None:
         model.pairs.set_evidence(*(torch.tensor(values) for values in (spoken.pairs, spoken.evidence, spoken.idf)))
+
+
+def _with_forms(vectors: Tensor, counts: np.ndarray, forms: int) -> tuple[Tensor, np.ndarray]:
+    """The vectors of words and their counts, and after them those of forms: of unknown words."""
+    return torch.cat([vectors, vectors[UNK].expand(forms, -1)]), np.pad(counts, (0, forms))
 
 
 def with_fitting_k(config: TrainConfig, data: Data, *, quiet: bool = True) -> TrainConfig:

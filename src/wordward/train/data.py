@@ -1,7 +1,7 @@
 """From a config to the texts a run learns from, and the settings that fit them."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -23,6 +23,7 @@ from wordward.text.chosen import InMemory, labelled_examples, split_examples, un
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode, share_unknown
 from wordward.text.scripts import fitting
+from wordward.text.spelling import beginnings_of
 from wordward.text.stored import Texts, store
 from wordward.text.tokens import vocabulary_of
 from wordward.text.vocabulary import UNK, Vocabulary
@@ -45,7 +46,7 @@ class Data:
     tagging: bool
     positive: int | None = None  # the class whose F0.5 counts
     examples: Sequence[Example] = ()  # the training texts as they were, for one that attacks them
-    others: int = 0  # words that no text to learn from has, known by their vectors alone: the last ids
+    others: int = 0  # the last ids: words known by their vectors alone, or forms, which no text to learn from has
     longest: str = ""  # where the longest text stands, if that is known
 
     @cached_property
@@ -183,14 +184,7 @@ def _own_texts(config: TrainConfig, in_memory: InMemory | None, *, quiet: bool) 
             text = fitting(config.text, (example.text for example in labelled), quiet=quiet)
             config = replace(config, text=text)
         extra = unlabelled_examples(data, in_memory, quiet=quiet)
-        vocabulary = (
-            _read_vocabulary(config) if config.pretrained else vocabulary_of(chain(labelled, extra), config.text)
-        )
-        if config.model.kind == "spelling":
-            vocabulary = vocabulary.with_forms()
-        own = len(vocabulary)
-        if _knows_others(config):
-            vocabulary = vocabulary.with_others(plain_words(Path(str(config.vectors))))
+        vocabulary, own = _vocabulary(config, chain(labelled, extra))
 
     def encoded(examples: list[Example], labels: tuple[str, ...] | None, source: str | None) -> Corpus:
         return encode(examples, vocabulary, config.text, labels, tagging=tagging, source=source or data.train)
@@ -218,10 +212,36 @@ def _place_of_longest(read: Sequence[tuple[Sequence[Example], Corpus, str | None
     return f" (line {line} of {Path(called(str(source))).name})" if line else ""
 
 
+def _vocabulary(config: TrainConfig, texts: Iterable[Example]) -> tuple[Vocabulary, int]:
+    """What the model knows; and how many ids there are before those of words and forms that none of the texts has."""
+    if config.pretrained:
+        vocabulary = _read_vocabulary(config)
+    else:
+        vocabulary = vocabulary_of(texts, config.text)
+    if config.model.kind == "spelling":
+        vocabulary = vocabulary.with_forms()
+    own = len(vocabulary)
+    if _reads_beginnings(config):
+        vocabulary = vocabulary.with_forms(beginnings_of)
+    if _knows_others(config):
+        vocabulary = vocabulary.with_others(plain_words(Path(str(config.vectors))))
+    return vocabulary, own
+
+
+def _reads_beginnings(config: TrainConfig) -> bool:
+    """Whether a convolution reads words that no text has as what they begin with: it has no vectors of them."""
+    return _knows_every_word(config) and not config.vectors and config.text.unknown == "unk"
+
+
 def _knows_others(config: TrainConfig) -> bool:
-    """Whether a convolution's word vectors tell of words that no text has: where all words of the texts are known."""
+    """Whether a convolution's word vectors tell of words that no text has."""
+    return _knows_every_word(config) and bool(config.vectors) and Path(str(config.vectors)).is_dir()
+
+
+def _knows_every_word(config: TrainConfig) -> bool:
+    """Whether a convolution knows all words of the texts that it learns from."""
     every = config.text.min_documents == 1 and config.text.max_vocabulary is None
-    return every and config.model.kind == "convolution" and bool(config.vectors) and Path(config.vectors).is_dir()
+    return every and config.model.kind == "convolution"
 
 
 def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:

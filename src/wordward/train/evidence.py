@@ -8,6 +8,7 @@ import torch
 
 from wordward.models.convolution import rows_of
 from wordward.text.corpus import Corpus
+from wordward.text.spelling import BEGINNING
 from wordward.text.vocabulary import SPECIALS
 from wordward.train.yardstick import MOST, Counts, Linear, counts_of, least
 
@@ -30,7 +31,7 @@ def fit_spoken(corpus: Corpus, words: Sequence[str], classes: int, *, letters: b
 
     Args:
         corpus: Texts with their classes.
-        words: Each id's word, special ones first.
+        words: Each id's word, special ones first; a form's evidence is that of the letters that words begin with.
         classes: How many classes there are.
         letters: Whether forms of a word are to share what they speak for: its evidence is the sum of its parts'.
         pairs: Whether pairs that more than one text has speak, too.
@@ -101,10 +102,17 @@ def _parts(words: Sequence[str], letters: Sequence[int]) -> Counts:
     for word in words[len(SPECIALS) :]:
         starts.append(len(found))
         found.append(numbers.setdefault(f"={word}", len(numbers)))
-        whole = f" {word} " if len(word) > 1 and word[0].isalpha() else ""
+        whole = _letters(word)
         stretches = (whole[at : at + n] for n in letters for at in range(len(whole) - n + 1))
         found += [numbers.setdefault(stretch, len(numbers)) for stretch in stretches]
     return Counts(np.array(found, np.int32), np.ones(len(found), np.float32), np.array(starts, np.int32))
+
+
+def _letters(word: str) -> str:
+    """What stretches are taken of: a word between blanks; of a form the letters that words begin with."""
+    if word.startswith(BEGINNING):
+        return f" {word.removeprefix(BEGINNING)}"
+    return f" {word} " if len(word) > 1 and word[0].isalpha() else ""
 
 
 def _in_texts(counts: Counts, spelt: Counts, sizes: np.ndarray) -> Counts:

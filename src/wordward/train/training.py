@@ -215,7 +215,8 @@ def _describe(trainer: Trainer) -> str:
     """What is about to be trained on what, in one line."""
     data = trainer.data
     several = f" in {trainer.team.size} processes" if trainer.team.size > 1 else ""
-    more = f" and {data.others:,} more by their vectors" if data.others else ""
+    others = data.vocabulary.plain - data.met  # forms are no words
+    more = f" and {others:,} more by their vectors" if others > 0 else ""
     return (
         f"{trainer.config.method} on {trainer.device}{several}: {data.describe()}, "
         f"{data.met:,} words{more} ({_unknown(trainer.config, data)})"
@@ -228,6 +229,8 @@ def _unknown(config: TrainConfig, data: Data) -> str:
         return "others are left out"
     if config.model.kind == "spelling":
         return "others are read by their form"
+    if data.others and data.vocabulary.plain == data.met:
+        return "others are read as what they begin with"
     counts = data.dev.word_counts(len(data.vocabulary))
     return f"{counts[UNK] / counts.sum():.1%} of the words of the dev texts unknown"
 
