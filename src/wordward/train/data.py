@@ -1,7 +1,7 @@
 """From a config to the texts a run learns from, and the settings that fit them."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -16,18 +16,16 @@ from wordward.datasets.incoming import called
 from wordward.perturbation.objective import Average
 from wordward.runs import run_folder
 from wordward.runs.entities import mark_entities
-from wordward.runs.input_table import plain_words
 from wordward.support.console import waiting
 from wordward.support.errors import SettingError
 from wordward.text.chosen import InMemory, labelled_examples, split_examples, unlabelled_examples, unlabelled_texts
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode, share_unknown
 from wordward.text.scripts import fitting
-from wordward.text.spelling import beginnings_of
 from wordward.text.stored import Texts, store
-from wordward.text.tokens import vocabulary_of
 from wordward.text.vocabulary import UNK, Vocabulary
 from wordward.train.doubts import say_doubts
+from wordward.train.known_words import read_vocabulary, vocabulary_for
 from wordward.train.tested import check_tested
 
 NAMED = 5  # labels that are named
@@ -184,7 +182,7 @@ def _own_texts(config: TrainConfig, in_memory: InMemory | None, *, quiet: bool) 
             text = fitting(config.text, (example.text for example in labelled), quiet=quiet)
             config = replace(config, text=text)
         extra = unlabelled_examples(data, in_memory, quiet=quiet)
-        vocabulary, own = _vocabulary(config, chain(labelled, extra))
+        vocabulary, own = vocabulary_for(config, chain(labelled, extra))
 
     def encoded(examples: list[Example], labels: tuple[str, ...] | None, source: str | None) -> Corpus:
         return encode(examples, vocabulary, config.text, labels, tagging=tagging, source=source or data.train)
@@ -212,43 +210,11 @@ def _place_of_longest(read: Sequence[tuple[Sequence[Example], Corpus, str | None
     return f" (line {line} of {Path(called(str(source))).name})" if line else ""
 
 
-def _vocabulary(config: TrainConfig, texts: Iterable[Example]) -> tuple[Vocabulary, int]:
-    """What the model knows; and how many ids there are before those of words and forms that none of the texts has."""
-    if config.pretrained:
-        vocabulary = _read_vocabulary(config)
-    else:
-        vocabulary = vocabulary_of(texts, config.text)
-    if config.model.kind == "spelling":
-        vocabulary = vocabulary.with_forms()
-    own = len(vocabulary)
-    if _reads_beginnings(config):
-        vocabulary = vocabulary.with_forms(beginnings_of)
-    if _knows_others(config):
-        vocabulary = vocabulary.with_others(plain_words(Path(str(config.vectors))))
-    return vocabulary, own
-
-
-def _reads_beginnings(config: TrainConfig) -> bool:
-    """Whether a convolution reads words that no text has as what they begin with: it has no vectors of them."""
-    return _knows_every_word(config) and not config.vectors and config.text.unknown == "unk"
-
-
-def _knows_others(config: TrainConfig) -> bool:
-    """Whether a convolution's word vectors tell of words that no text has."""
-    return _knows_every_word(config) and bool(config.vectors) and Path(str(config.vectors)).is_dir()
-
-
-def _knows_every_word(config: TrainConfig) -> bool:
-    """Whether a convolution knows all words of the texts that it learns from."""
-    every = config.text.min_documents == 1 and config.text.max_vocabulary is None
-    return every and config.model.kind == "convolution"
-
-
 def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
     """A known corpus in its own splits; its unlabelled texts, and the user's own, serve the KL methods."""
     data, vocabulary = config.data, None
     if config.pretrained and run_folder.load_config(config.pretrained, PretrainConfig).corpus == data.corpus:
-        vocabulary = _read_vocabulary(config)
+        vocabulary = read_vocabulary(config)
     texts = unlabelled_texts(data) if data.unlabelled else None
     encoded = open_corpus(
         str(data.corpus), config.text, limit=data.limit, vocabulary=vocabulary, texts=texts, quiet=quiet
@@ -265,18 +231,6 @@ def _from_corpus(config: TrainConfig, *, quiet: bool) -> Data:
     kept = split_examples(data, "train") if config.training.augment else ()
     parts = splits["train"], splits["dev"], unlabelled
     return Data(encoded.vocabulary, encoded.classes, *parts, encoded.tagging, examples=kept)
-
-
-def _read_vocabulary(config: TrainConfig) -> Vocabulary:
-    """The vocabulary of the language model, which must split texts into words in the same way."""
-    theirs = run_folder.load_config(str(config.pretrained), PretrainConfig).text
-    for name in ("tokenizer", "lowercase"):
-        if getattr(theirs, name) != getattr(config.text, name):
-            raise run_folder.RunError(
-                f"{config.pretrained} reads texts with {name} = {getattr(theirs, name)}, but this run with "
-                f"{getattr(config.text, name)}: set the same `{name}`"
-            )
-    return run_folder.load_vocabulary(str(config.pretrained))
 
 
 def _positive(config: TrainConfig, data: Data) -> int | None:
