@@ -74,9 +74,29 @@ def test_training_leaves_them_as_they_were(trained: LstmRun, vectors: Path) -> N
     for word in UNSEEN:
         expected = (vectors_of([word], vectors)[0][0] - mean) / deviation
         np.testing.assert_allclose(table[words[word], :dim], expected, rtol=1e-4, atol=1e-5)
-        assert not table[words[word], dim:].any()  # no text tells what they speak for
     seen = (vectors_of(["warm"], vectors)[0][0] - mean) / deviation
     assert np.abs(table[words["warm"], :dim].numpy() - seen).max() > 0.01
+
+
+def test_what_they_speak_for_is_foretold_by_their_vectors(trained: LstmRun) -> None:
+    good, bad = (trained.model.words.table.weight[trained.vocabulary[word], 8:] for word in UNSEEN)
+    label = trained.labels.index("good")
+    assert good[label] > good[1 - label]
+    assert bad[label] < bad[1 - label]
+
+
+def test_words_without_a_vector_speak_only_by_texts_that_have_them(vectors: Path, tmp_path: Path) -> None:
+    asked = replace(config(vectors, epochs=1), method="ivat")
+    texts = [*reviews(60), Example("the film was zzz warm", "good")]
+    others = ["the film was qqq dreadful"] * 3
+    train(asked, tmp_path / "run", train=texts, dev=reviews(9), unlabelled=others, quiet=True)
+    run = load_run(tmp_path / "run")
+    assert isinstance(run, LstmRun)
+    spoken = {word: run.model.words.table.weight[run.vocabulary[word], 8:] for word in ("zzz", "qqq", "dreadful")}
+    assert len({"zzz", "qqq"} & set(run.vocabulary.words)) == 2  # known, though no piece has their letters
+    assert not spoken["qqq"].any()
+    assert spoken["zzz"].any()
+    assert spoken["dreadful"].any()
 
 
 def test_they_do_not_blur_what_words_near_each_other_speak_for(trained: LstmRun) -> None:

@@ -1,8 +1,9 @@
-"""What words, their letters and pairs speak for: a logistic regression on all of them, derived a second time."""
+"""What words, their vectors or letters, and pairs speak for: a logistic regression on all of them, derived anew."""
 
 import math
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from wordward.models.convolution import ROWS, rows_of
 from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import SPECIALS
 from wordward.train import evidence
-from wordward.train.evidence import Spoken, fit_spoken
+from wordward.train.evidence import SHARED, Spoken, fit_spoken
 from wordward.train.yardstick import C
 
 WORDS = ("warm", "warmly", "warmer", "cold", "coldly", "a", "film", "films", "!", "42", "bland")
@@ -84,7 +85,7 @@ def probabilities(model: Convolution, row: np.ndarray) -> np.ndarray:
 )
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_convolution_says_what_scikit_learn_makes_of_words_letters_and_pairs(
-    classes: int, what: dict[str, bool]
+    classes: int, what: dict[str, Any]
 ) -> None:
     linear_model = pytest.importorskip("sklearn.linear_model")
     corpus = texts(classes)
@@ -103,6 +104,40 @@ def test_a_convolution_says_what_scikit_learn_makes_of_words_letters_and_pairs(
         np.testing.assert_allclose(probabilities(model, row), other.predict_proba(matrix[at : at + 1])[0], atol=2e-3)
     assert found.words.idf[: len(SPECIALS)].tolist() == [0.0] * len(SPECIALS)
     assert bool(len(found.pairs)) == what["pairs"]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_convolution_says_what_scikit_learn_makes_of_words_and_their_vectors(classes: int) -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    corpus, vectors = texts(classes), torch.randn(len(NAMES), 4, generator=torch.Generator().manual_seed(0))
+    unseen = np.array([NAMES.index("bland"), NAMES.index("cold")], np.int32)
+    rows = [*corpus.rows, unseen]
+    documents = np.bincount(np.concatenate([np.unique(row) for row in corpus.rows]), minlength=len(NAMES))
+    idf = np.log((1 + len(corpus.rows)) / (1 + documents)) + 1
+    matrix = np.zeros((len(rows), len(NAMES) + 4))
+    for values, row in zip(matrix, rows, strict=True):
+        for word in row:
+            values[word] += idf[word]
+            values[len(NAMES) :] += SHARED / 2 * idf[word] * vectors[word].numpy()
+        values /= np.linalg.norm(idf[row])
+    other = linear_model.LogisticRegression(C=C, tol=1e-8, max_iter=5000).fit(matrix[:-1], corpus.labels)
+    model = in_a_model(fit_spoken(corpus, NAMES, classes, letters=False, pairs=False, vectors=vectors), classes)
+    assert not documents[unseen[0]]
+    for at, row in enumerate(rows):
+        np.testing.assert_allclose(probabilities(model, row), other.predict_proba(matrix[at : at + 1])[0], atol=2e-3)
+
+
+def test_words_that_no_text_has_speak_as_those_near_them_do() -> None:
+    warm, cold, near, far = (NAMES.index(word) for word in ("warm", "cold", "warmly", "coldly"))
+    vectors = torch.zeros(len(NAMES), 2)
+    vectors[[warm, near]], vectors[[cold, far]] = torch.tensor([1.0, 0.2]), torch.tensor([-1.0, 0.2])
+    corpus = Corpus([np.array([word], np.int32) for word in [warm, cold] * 6], [0, 1] * 6)
+    found = fit_spoken(corpus, NAMES, 2, letters=False, pairs=False, vectors=vectors).words
+    assert found.evidence[near, 0] > found.evidence[near, 1]
+    assert found.evidence[far, 0] < found.evidence[far, 1]
+    assert not found.evidence[NAMES.index("film")].any()  # which has no vector
+    assert found.evidence[warm, 0] > found.evidence[near, 0]  # by itself, too
+    assert not found.evidence[: len(SPECIALS)].any()
 
 
 def test_a_pair_tells_what_its_words_do_not() -> None:
@@ -138,10 +173,13 @@ def test_forms_that_few_texts_have_speak_as_their_relatives_do() -> None:
     assert not found[other].any()
 
 
-def test_of_very_many_texts_no_letters_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("what", [{"letters": True}, {"letters": False, "vectors": torch.ones(len(NAMES), 2)}])
+def test_of_very_many_texts_neither_letters_nor_vectors_are_looked_at(
+    what: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     corpus = texts(2)
     monkeypatch.setattr(evidence, "ENTRIES", 10)
-    found = fit_spoken(corpus, NAMES, 2, letters=True, pairs=True)
+    found = fit_spoken(corpus, NAMES, 2, pairs=True, **what)
     other = fit_spoken(corpus, NAMES, 2, letters=False, pairs=True)
     assert np.array_equal(found.words.evidence, other.words.evidence)
     assert np.array_equal(found.evidence, other.evidence)

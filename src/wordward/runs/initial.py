@@ -71,10 +71,10 @@ def from_language_model(model: Classifier | Tagger, language_model: LanguageMode
 
 
 @torch.no_grad()
-def from_vectors(table: nn.Embedding, path: str | Path, vocabulary: Vocabulary, dim: int | None = None) -> int:
+def from_vectors(table: nn.Embedding, path: str | Path, vocabulary: Vocabulary, dim: int | None = None) -> Tensor:
     """Fill the first `dim` columns (all) of the words that a file or a BERT's folder has vectors for, normalised.
 
-    Returns how many words of the texts there were.
+    Returns the ids of these words.
     """
     dim = dim or table.embedding_dim
     rows, found = _rows_for(vocabulary, Path(path), dim)
@@ -83,7 +83,7 @@ def from_vectors(table: nn.Embedding, path: str | Path, vocabulary: Vocabulary, 
     if not counts.any():
         raise DataError("expected vectors of words in the texts; found none", path)
     set_vectors(table, torch.from_numpy(rows)[ids], counts, ids)
-    return int((counts > 0).sum())
+    return ids
 
 
 @torch.no_grad()
@@ -169,8 +169,14 @@ def network(config: TrainConfig, words: Vocabulary, classes: int, *, tagging: bo
     return kind(len(words), classes, config.model)
 
 
-def build(config: TrainConfig, vocabulary: Vocabulary, classes: int, *, tagging: bool, quiet: bool = True) -> Model:
-    """A model for training, initialised as configured: at random, from a language model, from word vectors."""
+def build(
+    config: TrainConfig, vocabulary: Vocabulary, classes: int, *, tagging: bool, quiet: bool = True
+) -> tuple[Model, Tensor | None]:
+    """A model for training, initialised as configured: at random, from a language model, from word vectors.
+
+    With it, the ids that have got a vector; None where none were to be had.
+    """
+    known = None
     model = network(config, vocabulary, classes, tagging=tagging)
     if config.pretrained:
         theirs = run_folder.load_config(config.pretrained, PretrainConfig)
@@ -181,7 +187,8 @@ def build(config: TrainConfig, vocabulary: Vocabulary, classes: int, *, tagging:
         assert not isinstance(model, Convolution)
         from_language_model(model, language_model, vocabulary.counts)
     if config.vectors:
-        found = from_vectors(model.words.table, file_at_hand(config.vectors), vocabulary, config.model.dim)
+        known = from_vectors(model.words.table, file_at_hand(config.vectors), vocabulary, config.model.dim)
+        found = np.count_nonzero(vocabulary.counts[known.numpy()])
         words = np.count_nonzero(vocabulary.counts[len(SPECIALS) : vocabulary.plain])
         say(f"{config.vectors} has vectors for {found:,} of the {words:,} words of the texts", quiet=quiet)
-    return model
+    return model, known

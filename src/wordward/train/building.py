@@ -24,10 +24,11 @@ ENOUGH = 1_000  # texts to learn from, from which on phrases learn something fro
 
 def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Model:
     """The model, initialised as configured; a convolution also by what the training texts tell of their words."""
-    model = initial.build(config, data.vocabulary, len(data.classes), tagging=data.tagging, quiet=quiet)
+    classes = len(data.classes)
+    model, known = initial.build(config, data.vocabulary, classes, tagging=data.tagging, quiet=quiet)
     if isinstance(model, Convolution):
         with waiting("counting words and their neighbours", quiet=quiet):
-            _count_words(model, config, data)
+            _count_words(model, config, data, known)
     return _in_training(model, data)
 
 
@@ -43,17 +44,27 @@ def _in_training(model: Model, data: Data) -> Model:
     return model
 
 
-def _count_words(model: Convolution, config: TrainConfig, data: Data) -> None:
-    """Give a convolution the linear model's evidence, and vectors from the texts where it has no others."""
-    words, counts = data.vocabulary.words, data.learnt.counts
-    pairs = model.pairs is not None
-    spoken = fit_spoken(data.train, words, len(data.classes), letters=not config.vectors, pairs=pairs)
+def _count_words(model: Convolution, config: TrainConfig, data: Data, known: Tensor | None) -> None:
+    """Give a convolution the linear model's evidence, and vectors from the texts where it has no others.
+
+    `known`: the ids that have others.
+    """
+    words, counts, table = data.vocabulary.words, data.learnt.counts, model.words.table
+    others = None if known is None else _only(known, table.weight.detach()[:, : config.model.dim])
+    spoken = fit_spoken(
+        data.train,
+        words,
+        len(data.classes),
+        letters=others is None,
+        pairs=model.pairs is not None,
+        vectors=others,
+    )
     # Phrases of vectors that few texts have taught, and no others, know less than the evidence does.
-    model.hiding = bool(config.vectors) or data.unlabelled is not None or len(data.train.rows) >= ENOUGH
-    if not config.vectors:
+    model.hiding = others is not None or data.unlabelled is not None or len(data.train.rows) >= ENOUGH
+    if others is None:
         unlabelled = [data.unlabelled] if data.unlabelled else []
         vectors = text_vectors([data.train, *unlabelled], data.met, config.model.dim)
-        initial.set_vectors(model.words.table, *_with_forms(vectors, np.maximum(counts[: data.met], 1), data.others))
+        initial.set_vectors(table, *_with_forms(vectors, np.maximum(counts[: data.met], 1), data.others))
     linear = spoken.words
     model.set_evidence(*(torch.tensor(values) for values in (linear.evidence, linear.idf, linear.bias, counts)))
     if model.pairs is not None:
@@ -63,6 +74,11 @@ def _count_words(model: Convolution, config: TrainConfig, data: Data) -> None:
 def _with_forms(vectors: Tensor, counts: np.ndarray, forms: int) -> tuple[Tensor, np.ndarray]:
     """The vectors of words and their counts, and after them those of forms: of unknown words."""
     return torch.cat([vectors, vectors[UNK].expand(forms, -1)]), np.pad(counts, (0, forms))
+
+
+def _only(known: Tensor, table: Tensor) -> Tensor:
+    """The vectors of these ids, and zeros for all others."""
+    return torch.zeros_like(table).index_copy(0, known, table[known])
 
 
 def with_fitting_k(config: TrainConfig, data: Data, *, quiet: bool = True) -> TrainConfig:

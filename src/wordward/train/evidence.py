@@ -1,10 +1,11 @@
-"""What words, stretches of their letters and pairs of neighbours speak for: the linear model beside a convolution."""
+"""What words, their vectors or letters, and pairs of neighbours speak for: the linear model beside a convolution."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from wordward.models.convolution import rows_of
 from wordward.text.corpus import Corpus
@@ -14,7 +15,9 @@ from wordward.train.yardstick import MOST, Counts, Linear, counts_of, least
 
 LETTERS = 2, 3, 4  # of the stretches of a word that are looked at, its ends included
 LIGHTER = 0.5  # weight of a stretch, of which a word has many
-ENTRIES = 8_000_000  # stretches in all texts, above which none are looked at: there are enough words then
+SHARED = 0.7  # length of a common word's vector, beside 1 of the word itself
+ENTRIES = 8_000_000  # stretches in all texts, or numbers of their vectors, above which none are looked at: there are
+# enough words then
 
 
 class Spoken(NamedTuple):
@@ -26,8 +29,10 @@ class Spoken(NamedTuple):
     idf: np.ndarray  # (pairs,)
 
 
-def fit_spoken(corpus: Corpus, words: Sequence[str], classes: int, *, letters: bool, pairs: bool) -> Spoken:
-    """Fit texts by their words and, if so asked, by stretches of the words' letters and by pairs of neighbours.
+def fit_spoken(
+    corpus: Corpus, words: Sequence[str], classes: int, *, letters: bool, pairs: bool, vectors: Tensor | None = None
+) -> Spoken:
+    """Fit texts by their words and, if so asked, these words' vectors or letters, and pairs of neighbours.
 
     Args:
         corpus: Texts with their classes.
@@ -35,6 +40,8 @@ def fit_spoken(corpus: Corpus, words: Sequence[str], classes: int, *, letters: b
         classes: How many classes there are.
         letters: Whether forms of a word are to share what they speak for: its evidence is the sum of its parts'.
         pairs: Whether pairs that more than one text has speak, too.
+        vectors: Of each id, (words, dim), at unit deviation: words near each other share what they speak for, and
+            those that no text has speak for what their vectors do.
 
     Returns:
         The model. A word's idf is the length of its parts' vector, so that a text's length is that of its words' and
@@ -48,41 +55,55 @@ def fit_spoken(corpus: Corpus, words: Sequence[str], classes: int, *, letters: b
         True
     """
     corpus = corpus.sample(MOST)
+    if vectors is not None and len(corpus.rows) * vectors.shape[1] > ENTRIES:
+        vectors = None
     counts, total = counts_of(corpus), len(corpus.rows)
     spelt = _parts(words, LETTERS if letters else ())
     sizes = np.diff(spelt.starts, append=len(spelt.words))
     if letters and sizes[counts.words].sum() > ENTRIES:
-        return fit_spoken(corpus, words, classes, letters=False, pairs=pairs)
+        return fit_spoken(corpus, words, classes, letters=False, pairs=pairs, vectors=vectors)
     parts = _in_texts(counts, spelt, sizes)
-    idf = _idf_of_parts(parts, spelt, total)
+    idf = _idf_of_parts(parts, spelt, total, every=vectors is not None)
     known, paired = _pairs(corpus, len(words)) if pairs else (np.zeros(0, np.int64), _nothing(total))
     pair_idf = _idf(np.bincount(paired.words, minlength=len(known)), total)
     spelt, parts, paired = _times(spelt, idf), _times(parts, idf), _times(paired, pair_idf)
     own = np.bincount(spelt.texts, spelt.weights.astype(np.float64) ** 2, len(words))
     squares = np.bincount(counts.texts, counts.weights * own[counts.words], total)
     squares += np.bincount(paired.texts, paired.weights * pair_idf[paired.words], total)
+    lengths = np.sqrt(np.maximum(squares, 1))
     matrix = _beside(parts, paired, len(idf))
-    matrix = matrix._replace(
-        weights=matrix.weights / np.sqrt(np.maximum(squares, 1))[matrix.texts].astype(np.float32)
-    )
+    matrix = matrix._replace(weights=matrix.weights / lengths[matrix.texts].astype(np.float32))
+    own = np.sqrt(own).astype(np.float32)
     gold = torch.from_numpy(np.asarray(corpus.labels, dtype=np.int64))
     with torch.no_grad():
-        found = least(matrix, gold, len(idf) + len(known), classes)
-        evidence = spelt.times(found[: len(idf)]).numpy()
-    linear = Linear(evidence, np.sqrt(own).astype(np.float32), found[-1].numpy().copy())
-    return Spoken(linear, known, found[len(idf) : -1].numpy() * pair_idf[:, None], pair_idf)
+        near, more = _near(counts, own, vectors)
+        found = least(matrix, gold, len(idf) + len(known), classes, more / torch.from_numpy(lengths[:, None]).float())
+        evidence = spelt.times(found[: len(idf)]) + near @ found[len(idf) + len(known) : -1]
+    of_pairs = found[len(idf) : len(idf) + len(known)].numpy() * pair_idf[:, None]
+    return Spoken(Linear(evidence.numpy(), own, found[-1].numpy().copy()), known, of_pairs, pair_idf)
+
+
+def _near(counts: Counts, idf: np.ndarray, vectors: Tensor | None) -> tuple[Tensor, Tensor]:
+    """What one occurrence of each word adds to its text's vector, (words, dim), and the vectors, (texts, dim)."""
+    if vectors is None:
+        return torch.zeros(len(idf), 0), torch.zeros(len(counts.starts), 0)
+    near = SHARED / vectors.shape[1] ** 0.5 * torch.from_numpy(idf)[:, None] * vectors
+    return near, counts.times(near)
 
 
 def _idf(documents: np.ndarray, total: int) -> np.ndarray:
     return (np.log((1 + total) / (1 + documents)) + 1).astype(np.float32)
 
 
-def _idf_of_parts(parts: Counts, spelt: Counts, total: int) -> np.ndarray:
-    """The weight of each part of words, the first of which is the word; 0 for those that tell nothing."""
+def _idf_of_parts(parts: Counts, spelt: Counts, total: int, *, every: bool) -> np.ndarray:
+    """The weight of each part of words, the first of which is the word; 0 for those that tell nothing.
+
+    `every`: words that no text has tell something, too.
+    """
     whole = np.zeros(int(spelt.words.max(initial=-1)) + 1, bool)
     whole[spelt.words[spelt.starts[len(SPECIALS) :]]] = True
     documents = np.bincount(parts.words, minlength=len(whole))
-    enough = np.where(whole, 1, 2)  # texts: a stretch that one has tells no more than its word
+    enough = np.where(whole, 0 if every else 1, 2)  # texts: a stretch that one has tells no more than its word
     return np.where(documents >= enough, _idf(documents, total) * np.where(whole, 1, LIGHTER), 0).astype(np.float32)
 
 

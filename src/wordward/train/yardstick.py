@@ -21,6 +21,7 @@ ENOUGH = 1e-5  # a slope of the mean loss at which the search ends
 NAMES = {False: "linear model on word counts", True: "most frequent tag of each word"}  # by whether it tags
 _LAST: dict[Any, tuple[Yardstick, float]] = {}  # the last one measured, which the trials of a sweep have in common
 STEPS, WORK = 200, 4e9  # at most so many steps, and so many products of a count and a coefficient
+DENSE = 0.1  # of the time of such a product, where a text has every number
 
 
 class Linear(NamedTuple):
@@ -220,24 +221,30 @@ def _to_unit(counts: Counts, idf: np.ndarray) -> np.ndarray:
     return (counts.weights / np.where(lengths > 0, lengths, 1)[counts.texts]).astype(np.float32)
 
 
-def least(matrix: Counts, gold: Tensor, words: int, classes: int) -> Tensor:
-    """The coefficients (words, classes) and below them the biases with the least loss, by L-BFGS."""
+def least(matrix: Counts, gold: Tensor, words: int, classes: int, beside: Tensor | None = None) -> Tensor:
+    """The coefficients (words, classes) and below them the biases with the least loss, by L-BFGS.
+
+    With more of each text `beside` the words, (texts, dim), its coefficients (dim, classes) are above the biases.
+    """
+    more = torch.zeros(len(gold), 0) if beside is None else beside
     columns, total = 1 if classes == 2 else classes, len(gold)
     right = torch.nn.functional.one_hot(gold, classes).float()
     shares = (right.sum(0) + 0.5) / (total + 0.5 * classes)
-    found = torch.zeros(words + 1, columns, dtype=torch.float32, device="cpu")
+    found = torch.zeros(words + more.shape[1] + 1, columns, dtype=torch.float32, device="cpu")
     found[-1] = (shares[1] / shares[0]).log() if classes == 2 else shares.log()
     turned, weight = matrix.turned(words), 1 / (C * total)
 
     def loss() -> Tensor:
-        raw = matrix.times(found) + found[-1]  # (texts, columns)
+        raw = matrix.times(found) + more @ found[words:-1] + found[-1]  # (texts, columns)
         logs = (torch.cat([-raw / 2, raw / 2], 1) if classes == 2 else raw).log_softmax(-1)
         slope = (logs.exp() - right)[:, classes - columns :] / total
-        found.grad = torch.cat([turned.times(slope) + weight * found[:-1], slope.sum(0, keepdim=True)])
+        found.grad = torch.cat([turned.times(slope), more.T @ slope, slope.sum(0, keepdim=True)])
+        found.grad[:-1] += weight * found[:-1]
         mean = -logs.gather(1, gold[:, None]).mean(dtype=torch.float64)
         return mean + weight / 2 * found[:-1].square().sum(dtype=torch.float64)
 
-    steps = int(max(20, min(STEPS, WORK / (1 + len(matrix.words) * (4 + columns)))))
+    work = (len(matrix.words) + DENSE * more.numel()) * (4 + columns)
+    steps = int(max(20, min(STEPS, WORK / (1 + work))))
     search = torch.optim.LBFGS(
         [found], max_iter=steps, history_size=10, tolerance_grad=ENOUGH, line_search_fn="strong_wolfe"
     )
