@@ -222,15 +222,15 @@ def check_epochs(folder: Path, epochs: int) -> None:
         )
 
 
-def tolerance(criterion: str, dev: dict[str, Interval], texts: int) -> float:
+def tolerance(criterion: str, dev: dict[str, Interval], texts: int, errors: float = 1.0) -> float:
     """By how much a later epoch's score may be below the best, where the learning rate falls to zero.
 
-    Then later is better, but for chance: one standard error of the difference of two shares of so many texts (for an
-    F, of so many tags or entities to find, of which most sentences have one or two), of which one more is reckoned
-    wrong and one more right, since no error in few texts is a small error at best.
+    Then later is better, but for chance: so many standard `errors` of the difference of two shares of so many texts
+    (for an F, of so many tags or entities to find, of which most sentences have one or two), of which one more is
+    reckoned wrong and one more right, since no error in few texts is a small error at best.
     """
     share = (dev[criterion].value * texts + 1) / (texts + 2)
-    return sqrt(2 * share * (1 - share) / texts)
+    return errors * sqrt(2 * share * (1 - share) / texts)
 
 
 def say_compared(result: dict[str, Any], config: TrainConfig, *, quiet: bool) -> None:

@@ -28,6 +28,8 @@ from wordward.train.data import Data
 from wordward.train.record import Record, tolerance
 from wordward.train.step import Stepper
 
+SWINGING = 2.0  # standard errors below the best of self-training's many epochs, which is best by chance
+
 
 class Trainer:
     """A run in progress, in this process alone or in each of a team."""
@@ -149,7 +151,6 @@ class Trainer:
     def _close_epoch(self) -> None:
         """Score dev, keep the best model, record the epoch, and write a checkpoint to resume from, if one is due."""
         settings = self.config.training
-        falling = settings.schedule == "linear"
         with self._as_scored():
             dev = self.team.agree(self._dev())
             self.record.close_dev_epoch(
@@ -158,11 +159,17 @@ class Trainer:
                 steps=self.stepper.updater.steps,
                 table=self.model.words.table.weight,
                 save_model=self._save_weights,
-                tolerance=tolerance(settings.criterion, dev, len(self.data.dev.rows)) if falling else None,
+                tolerance=self._tolerance(dev) if settings.schedule == "linear" else None,
                 augmented=self.augmenter.counts if self.augmenter else None,
             )
         self.labelled.go_to(self.record.epoch, 0)
         self.save(self.record.clock.checkpoint_due)
+
+    def _tolerance(self, dev: dict[str, Interval]) -> float:
+        """By how much a later epoch's score may be below the best."""
+        settings = self.config.training
+        errors = SWINGING if settings.self_training else 1.0
+        return tolerance(settings.criterion, dev, len(self.data.dev.rows), errors)
 
     def _save_weights(self) -> None:
         checkpoint.save_weights(self.folder, self.model, self.data.vocabulary)
