@@ -4,8 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from reviews import reviews
 
+from wordward.config.settings import ModelSettings, TrainConfig, TrainingSettings
+from wordward.runs.metrics import Interval
 from wordward.train.record import Record
+from wordward.train.trainer import Trainer
+from wordward.train.training import train
 
 
 @pytest.mark.parametrize(
@@ -34,6 +39,19 @@ def test_a_later_epoch_is_kept_if_it_is_as_good_but_for_chance(
     assert record.best == {"score": -0.20, "epoch": kept[-1]}
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition("dev error")[2][5:].strip() for line in lines] == said
+
+
+@pytest.mark.parametrize(("self_training", "errors", "kept"), [(False, 0.45, 1), (True, 0.45, 3), (True, 0.7, 1)])
+def test_of_self_trainings_many_epochs_one_is_best_by_chance_alone(
+    self_training: bool, errors: float, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = iter([0.2, errors, errors])  # of 20 texts: 0.25 is more than one standard error, and less than two
+    monkeypatch.setattr(Trainer, "_dev", lambda self: {"error": Interval(next(found), 0.0, 1.0)})
+    settings = TrainingSettings(device="cpu", epochs=3, schedule="linear", self_training=self_training)
+    model = ModelSettings(kind="lstm", dim=4, hidden=4, head=4)
+    config = TrainConfig("vat", model=model, training=settings)
+    result = train(config, tmp_path / "run", train=reviews(20), dev=reviews(20, 1), quiet=True)
+    assert result["best_epoch"] == kept
 
 
 def test_a_run_stopped_again_tells_of_the_model_that_is_kept(tmp_path: Path) -> None:
