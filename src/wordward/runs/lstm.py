@@ -117,7 +117,7 @@ class LstmRun(Run):
                 raise RunError(f"{config.pretrained} has another vocabulary now")
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(config.training.seed)  # as in training: words without a vector start there too
-                model = build(config, vocabulary, len(self.labels), tagging=self.tagging)
+                model, _ = build(config, vocabulary, len(self.labels), tagging=self.tagging)
                 return model.words.table.weight.detach(), ""
         except (OSError, ValueError) as error:
             return None, f"The vectors that this run started from cannot be read: {error}."

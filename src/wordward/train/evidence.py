@@ -15,7 +15,7 @@ from wordward.train.yardstick import MOST, Counts, Linear, counts_of, least
 
 LETTERS = 2, 3, 4  # of the stretches of a word that are looked at, its ends included
 LIGHTER = 0.5  # weight of a stretch, of which a word has many
-SHARED = 0.5  # length of a common word's vector, beside 1 of the word itself
+SHARED = 0.7  # length of a common word's vector, beside 1 of the word itself
 ENTRIES = 8_000_000  # stretches in all texts, or numbers of their vectors, above which none are looked at: there are
 # enough words then
 
