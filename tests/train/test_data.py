@@ -20,6 +20,7 @@ from wordward.runs.input_table import vectors_of
 from wordward.runs.lstm import LstmRun
 from wordward.runs.opening import load_run
 from wordward.text.vocabulary import UNK
+from wordward.train import building
 from wordward.train.augmenting import Augmenter
 from wordward.train.trainer import Trainer
 from wordward.train.training import train
@@ -83,6 +84,17 @@ def test_what_they_speak_for_is_foretold_by_their_vectors(trained: LstmRun) -> N
     label = trained.labels.index("good")
     assert good[label] > good[1 - label]
     assert bad[label] < bad[1 - label]
+
+
+def test_of_many_texts_words_speak_for_themselves_alone(
+    vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "ENOUGH", 40)
+    for count, spoken in ((30, True), (60, False)):
+        train(config(vectors, epochs=1), tmp_path / f"{count}", train=reviews(count), quiet=True)
+        run = load_run(tmp_path / f"{count}")
+        assert isinstance(run, LstmRun)
+        assert bool(run.model.words.table.weight[run.vocabulary["splendid"], 8:].any()) == spoken
 
 
 def test_words_without_a_vector_speak_only_by_texts_that_have_them(vectors: Path, tmp_path: Path) -> None:

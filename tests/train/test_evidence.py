@@ -173,13 +173,10 @@ def test_forms_that_few_texts_have_speak_as_their_relatives_do() -> None:
     assert not found[other].any()
 
 
-@pytest.mark.parametrize("what", [{"letters": True}, {"letters": False, "vectors": torch.ones(len(NAMES), 2)}])
-def test_of_very_many_texts_neither_letters_nor_vectors_are_looked_at(
-    what: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_very_many_texts_no_letters_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = texts(2)
     monkeypatch.setattr(evidence, "ENTRIES", 10)
-    found = fit_spoken(corpus, NAMES, 2, pairs=True, **what)
+    found = fit_spoken(corpus, NAMES, 2, letters=True, pairs=True)
     other = fit_spoken(corpus, NAMES, 2, letters=False, pairs=True)
     assert np.array_equal(found.words.evidence, other.words.evidence)
     assert np.array_equal(found.evidence, other.evidence)

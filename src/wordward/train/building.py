@@ -50,18 +50,13 @@ def _count_words(model: Convolution, config: TrainConfig, data: Data, known: Ten
     `known`: the ids that have others.
     """
     words, counts, table = data.vocabulary.words, data.learnt.counts, model.words.table
-    others = None if known is None else _only(known, table.weight.detach()[:, : config.model.dim])
-    spoken = fit_spoken(
-        data.train,
-        words,
-        len(data.classes),
-        letters=others is None,
-        pairs=model.pairs is not None,
-        vectors=others,
-    )
+    few = len(data.train.rows) < ENOUGH  # of more, phrases learn what vectors speak for, better than words do
+    vectors = _only(known, table.weight.detach()[:, : config.model.dim]) if few and known is not None else None
+    pairs = model.pairs is not None
+    spoken = fit_spoken(data.train, words, len(data.classes), letters=known is None, pairs=pairs, vectors=vectors)
     # Phrases of vectors that few texts have taught, and no others, know less than the evidence does.
-    model.hiding = others is not None or data.unlabelled is not None or len(data.train.rows) >= ENOUGH
-    if others is None:
+    model.hiding = known is not None or data.unlabelled is not None or not few
+    if known is None:
         unlabelled = [data.unlabelled] if data.unlabelled else []
         vectors = text_vectors([data.train, *unlabelled], data.met, config.model.dim)
         initial.set_vectors(table, *_with_forms(vectors, np.maximum(counts[: data.met], 1), data.others))

@@ -16,8 +16,7 @@ from wordward.train.yardstick import MOST, Counts, Linear, counts_of, least
 LETTERS = 2, 3, 4  # of the stretches of a word that are looked at, its ends included
 LIGHTER = 0.5  # weight of a stretch, of which a word has many
 SHARED = 0.7  # length of a common word's vector, beside 1 of the word itself
-ENTRIES = 8_000_000  # stretches in all texts, or numbers of their vectors, above which none are looked at: there are
-# enough words then
+ENTRIES = 8_000_000  # stretches in all texts, above which none are looked at: there are enough words then
 
 
 class Spoken(NamedTuple):
@@ -55,8 +54,6 @@ def fit_spoken(
         True
     """
     corpus = corpus.sample(MOST)
-    if vectors is not None and len(corpus.rows) * vectors.shape[1] > ENTRIES:
-        vectors = None
     counts, total = counts_of(corpus), len(corpus.rows)
     spelt = _parts(words, LETTERS if letters else ())
     sizes = np.diff(spelt.starts, append=len(spelt.words))

@@ -21,7 +21,6 @@ ENOUGH = 1e-5  # a slope of the mean loss at which the search ends
 NAMES = {False: "linear model on word counts", True: "most frequent tag of each word"}  # by whether it tags
 _LAST: dict[Any, tuple[Yardstick, float]] = {}  # the last one measured, which the trials of a sweep have in common
 STEPS, WORK = 200, 4e9  # at most so many steps, and so many products of a count and a coefficient
-DENSE = 0.1  # of the time of such a product, where a text has every number
 
 
 class Linear(NamedTuple):
@@ -243,8 +242,7 @@ def least(matrix: Counts, gold: Tensor, words: int, classes: int, beside: Tensor
         mean = -logs.gather(1, gold[:, None]).mean(dtype=torch.float64)
         return mean + weight / 2 * found[:-1].square().sum(dtype=torch.float64)
 
-    work = (len(matrix.words) + DENSE * more.numel()) * (4 + columns)
-    steps = int(max(20, min(STEPS, WORK / (1 + work))))
+    steps = int(max(20, min(STEPS, WORK / (1 + len(matrix.words) * (4 + columns)))))
     search = torch.optim.LBFGS(
         [found], max_iter=steps, history_size=10, tolerance_grad=ENOUGH, line_search_fn="strong_wolfe"
     )
