@@ -95,11 +95,39 @@ def test_several_classes_count_against_the_one() -> None:
     vocabulary = Vocabulary((*SPECIALS, "goal", "match"), np.ones(5))
     counts = torch.tensor([[10, 20, 30], [0, 0, 0], [10, 20, 30], [8, 1, 1], [5, 10, 15]])
     judge = make_judge(counts, vocabulary)
-    by_hand = log(8.5 / 11) - log(2.5 / 51)
+    share = 11 / 62
+    by_hand = log((8 + share) / 11) - log((3 - share) / 51)
     assert float(judge.evidence[3, 0]) == pytest.approx(by_hand, abs=1e-5)
-    assert float(judge.variance[3, 0]) == pytest.approx(1 / 8.5 + 1 / 2.5, abs=1e-5)
+    assert float(judge.variance[3, 0]) == pytest.approx(1 / (8 + share) + 1 / (3 - share), abs=1e-5)
     assert judge.of(0, 3, 4) == "changed"
     assert judge.of(2, 3, 4) == "kept"
+
+
+@pytest.mark.parametrize(
+    ("label", "word", "toward", "sense"),
+    [
+        (
+            0,
+            "the",
+            "unseen",
+            "unknown",
+        ),  # not kept: that few texts are of the class does not say that it speaks for it
+        (0, "the", "elsewhere", "unknown"),
+        (0, "the", "refund", "kept"),
+        (1, "the", "unseen", "unknown"),  # not changed: nor that it speaks against the other one
+        (0, "refund", "the", "changed"),
+    ],
+)
+def test_a_word_that_no_text_of_a_class_holds_does_not_speak_for_it(
+    label: int, word: str, toward: str, sense: Sense
+) -> None:
+    vocabulary = Vocabulary((*SPECIALS, "the", "refund", "elsewhere", "unseen"), np.ones(7))
+    texts = [20, 4000]
+    counts = torch.tensor([texts, [0, 0], texts, [16, 3200], [12, 30], [0, 1], [0, 0]])
+    judge = make_judge(counts, vocabulary)
+    assert judge.of(label, vocabulary[word], vocabulary[toward]) == sense
+    assert judge.evidence[vocabulary["unseen"]].tolist() == pytest.approx([0, 0], abs=1e-5)
+    assert not judge.speaks(label, vocabulary["unseen"], comes=False)
 
 
 def test_class_counts_are_of_texts_not_words() -> None:

@@ -1,9 +1,10 @@
 """The rule that tells swaps which likely change a text's true label from swaps which should not.
 
 For a class y and a word w, the evidence e_y(w) is the log-odds ratio of w in the training texts of y against those of
-all other classes, log (n_yw + 1/2) / (N_y + 1) - log (n_ow + 1/2) / (N_o + 1), where n_yw of the N_y texts of y, and
-n_ow of the N_o others, hold w. Its variance is 1 / (n_yw + 1/2) + 1 / (n_ow + 1/2). In a text of true label y, where
-the word a is replaced by b, d = e_y(a) - e_y(b) is the evidence that is lost, and s its standard error. The swap is
+all other classes, log (n_yw + p) / (N_y + 1) - log (n_ow + 1 - p) / (N_o + 1), where n_yw of the N_y texts of y, and
+n_ow of the N_o others, hold w, and p is the share (N_y + 1) / (N_y + N_o + 2), so that a word in no text speaks for
+no class. Its variance is 1 / (n_yw + p) + 1 / (n_ow + 1 - p). In a text of true label y, where the word a is replaced
+by b, d = e_y(a) - e_y(b) is the evidence that is lost, and s its standard error. The swap is
 
   changed   where a negation word comes or goes; or where b does not speak for y, e_y(b) < log 2, and a speaks for it
             at least twice as strongly, d >= log 2 and d >= s: better -> worse;
@@ -22,9 +23,9 @@ from torch import Tensor
 from wordward.attack.attacked import Sense
 from wordward.attack.negations import negates
 from wordward.explain.english import looks_english
-from wordward.runs.evidence import Evidence, evidence_in
+from wordward.runs.evidence import Evidence
 from wordward.runs.run import Run
-from wordward.text.vocabulary import SPECIALS, Vocabulary
+from wordward.text.vocabulary import PAD, SPECIALS, Vocabulary
 
 STRONGER = log(2)  # evidence twice as strong
 SURE = 1.96  # standard errors
@@ -96,8 +97,19 @@ def little_to_judge_by(run: Run) -> str:
 
 def make_judge(counts: Tensor, vocabulary: Vocabulary) -> Judge:
     """The rule for counts of texts by word and class, as `Corpus.class_counts` gives them."""
-    found = evidence_in(counts)
+    evidence, variance = _by_share(counts)
     words = len(SPECIALS)
     english = looks_english(vocabulary.words[words:], counts.sum(1)[words:].tolist())
     negating = torch.tensor([negates(word, english=english) for word in vocabulary.words], device=counts.device)
-    return Judge(found.evidence, found.variance, negating)
+    return Judge(evidence, variance, negating)
+
+
+def _by_share(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """The evidence and its variance; a text is added for each word, parted between class and others by size."""
+    texts, outside = counts[PAD], counts.sum(1, keepdim=True) - counts  # (classes,), (words, classes)
+    others = texts.sum() - texts
+    share = (texts + 1) / (texts.sum() + 2)
+    inside, outside = counts + share, outside + 1 - share
+    variance = 1 / inside + 1 / outside
+    variance[: len(SPECIALS)] = torch.inf
+    return (inside / (texts + 1)).log() - (outside / (others + 1)).log(), variance
