@@ -173,6 +173,15 @@ def test_a_terminal_is_not_steered_by_an_attacked_text() -> None:
     assert len(shown.getvalue().strip().splitlines()) == 2
 
 
+def test_one_sentence_is_one() -> None:
+    flagged = replace(KEPT, flagged=(0,), left=(0,), errors=1)
+    for several, said in ((1, "1 sentence with i found"), (2, "2 sentences with i found")):
+        shown = io.StringIO()
+        found = [flagged] * several
+        show(found, summarise(found, tagging=True), Console(file=shown, width=100), tag="i")
+        assert said in " ".join(shown.getvalue().split())
+
+
 @pytest.fixture
 def stop_after(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make attacks, of eight texts at a time, break off after so many texts."""

@@ -70,7 +70,8 @@ def _table(summary: Summary, tag: str | None) -> Table:
     }
     unreadable = f", {summary.unreadable} not read" if summary.unreadable else ""
     found = "a flagged error" if tag is None else f"{tag} found"
-    what = f"sentences with {found}" if tagging else "predicted right" if summary.accuracy else "attacked"
+    sentences = "sentence" if summary.attacked == 1 else "sentences"
+    what = f"{sentences} with {found}" if tagging else "predicted right" if summary.accuracy else "attacked"
     table.add_row("texts", f"{summary.texts}", f"{summary.attacked} {what}{unreadable}")
     for title, value in measured.items():
         if value is not None:
