@@ -804,6 +804,10 @@ class TestErrors:
 
     def test_folders(self, capsys: pytest.CaptureFixture[str], place: Path, run_folder: Path, tmp_path: Path):
         assert "there is no folder ./nowhere" in self.refused(capsys, place, "--model", "./nowhere")
+        said = self.refused(capsys, place, "--model", "mine:pair")  # which no name on the hub is
+        assert "got mine:pair: write a model that Python gives to a folder" in said
+        assert "hub (" not in said
+        assert "looking for" not in said
         said = self.refused(capsys, place, "--model", run_folder)
         assert f"holds no config.json; give {run_folder / 'model'}" in said
         bert("sequence", 40).save_pretrained(tmp_path / "bare")

@@ -237,6 +237,11 @@ def check_folder(source: str) -> None:
             f"there is no folder {source} ({beside(source)}): give that of a Hugging Face model, or its name on the "
             "hub"
         )
+    if ":" in source:  # no name on the hub has one
+        raise RunError(
+            f"expected the folder of a Hugging Face model, or its name on the hub; got {source}: write a model that "
+            "Python gives to a folder, by save_pretrained of the model and of its tokenizer, and give that"
+        )
 
 
 @contextmanager
