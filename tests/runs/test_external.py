@@ -287,6 +287,7 @@ class TestCommands:
         self, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ):
         names = {"numbers": {"bad": "0", "good": "1"}, "case": {"bad": "BAD", "good": "Good"}}
+        names["pandas"] = {"bad": "0.0", "good": "1.0"}  # of a column with a label missing
         said = []
         for given in ({"bad": "bad", "good": "good"}, *names.values()):
             texts = [wordward.Example(each.text, given[str(each.label)]) for each in reviews(20)]

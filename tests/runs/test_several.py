@@ -15,7 +15,7 @@ from reviews import BLAME, PRAISE, write_csv
 import wordward
 from wordward.cli.main import main
 from wordward.datasets import DataError, Example
-from wordward.runs.label_cells import labels_in
+from wordward.runs.label_cells import labels_in, with_names
 from wordward.runs.opening import opener
 from wordward.runs.scoring import several_evaluation
 from wordward.support.errors import RunError, SettingError
@@ -364,3 +364,25 @@ class TestLists:
             table = pandas.DataFrame({"text": [each.text for each in marked(20)], "label": lists})
             run = wordward.open_model(topics)
             assert run.evaluate(run.examples(table)).scores["error"].value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("labels", "given", "named"),
+    [
+        (
+            ("bad", "good"),
+            ("1", "1.0", " GOOD ", "Bad", "2.0", "fine"),
+            ("good", "good", "good", "bad", "2.0", "fine"),
+        ),
+        (("very bad", "good"), ("Very  bad", "0.0"), ("very bad", "very bad")),
+        (("1.0", "2.0"), ("1", "2.0", "0"), ("1.0", "2.0", "0")),  # names, not places
+        (("1", "2"), ("1.0", "2", "0"), ("1", "2", "0")),
+        (("Up", "up"), ("up", "UP", "1"), ("up", "UP", "up")),  # which of both is not known
+    ],
+)
+def test_labels_as_a_model_names_them(
+    labels: tuple[str, ...], given: tuple[str, ...], named: tuple[str, ...]
+) -> None:
+    assert tuple(each.label for each in with_names(labels, [Example("", name) for name in given])) == named
+    (tags,) = with_names(labels, [Example("", tags=given)])
+    assert tags.tags == named

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from wordward.datasets import DataError, Example
+from wordward.datasets.example import folded
 
 BETWEEN = "|"  # what stands between the labels of a text
 OTHERS = (BETWEEN, ";", ",")  # what files may have there
@@ -57,19 +58,17 @@ def _listed(cell: str, known: Sequence[str]) -> list[object]:
 
 
 def with_names(labels: Sequence[str], examples: Sequence[Example]) -> list[Example]:
-    """Examples whose labels are these: those given as numbers, or in another case, by their names here.
+    """Examples whose labels are these: those given as numbers, or in another case and the like, by their names here.
 
     One that is not known stays as it is, to be refused.
     """
-    by_name = {name: name for name in labels}
-    numbers = any(name.isdecimal() for name in labels)  # which are names then, and not places
-    for at, name in enumerate(labels):
-        by_name.setdefault(name if numbers else str(at), name)
-        if sum(other.casefold() == name.casefold() for other in labels) == 1:
-            by_name.setdefault(name.casefold(), name)
+    alike = [folded(name) for name in labels]
+    numbers = any(name.isdecimal() for name in alike)  # which are names then, and not places
+    named = {} if numbers else {str(at): name for at, name in enumerate(labels)}
+    named |= {close: name for close, name in zip(alike, labels, strict=True) if alike.count(close) == 1}
 
     def known(name: str) -> str:
-        return by_name.get(name) or by_name.get(name.strip().casefold(), name)
+        return name if name in labels else named.get(folded(name), name)
 
     return [
         replace(
