@@ -500,7 +500,10 @@ def test_tags_for_a_classifier_and_labels_for_a_tagger(
     run: str, csv_file: Path, conll_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["evaluate", run, str(conll_file)]) == 1
-    assert "line 1: expected a label; it has a tag for every token instead" in capsys.readouterr().err
+    assert (
+        "line 1: expected a label; it has a tag for every token instead: give other texts, or a tagger"
+        in capsys.readouterr().err
+    )
     files = ["--train", str(conll_file), "--dev", str(csv_file)]
     assert main(["train", *files, "--out", str(tmp_path / "tagger"), *SMALL]) == 1
     assert "line 2: expected a tag for every token; it has a label instead" in capsys.readouterr().err

@@ -265,7 +265,11 @@ def test_test_texts_that_cannot_be_scored_lose_nothing(
     ("texts", "test", "said"),
     [
         ("text,stars\nnew,good\n", "test.csv", "expected a column 'label'"),
-        ("the\tD\nfilm\tN\n\nit\tD\n", "test.conll", "expected a label; it has a tag for every token instead"),
+        (
+            "the\tD\nfilm\tN\n\nit\tD\n",
+            "test.conll",
+            "it has a tag for every token instead: give other texts, or a tagger for these",
+        ),
     ],
 )
 def test_test_texts_that_cannot_be_scored_are_told_of_first(

@@ -222,7 +222,7 @@ def _remedy(name: str, known: Collection[str]) -> str:
     """What to do about a label that is not known."""
     if (close := next((other for other in known if folded(other) == folded(name)), None)) is not None:
         return f"write it as {close!r}, from which it differs only in case, blanks or a .0"
-    remedy = "leave such texts out, or include some of them in training"
+    remedy = "rename the labels of the texts, leave such texts out, or include some of them in training"
     if all(other.isdecimal() for other in known) and not name.isdecimal():
         named = "the attribute labels of a function, or labels= of open_model"
         return f"give numbers, or, of a model that wordward did not train, name its labels ({named}); or {remedy}"
@@ -240,7 +240,9 @@ def _labels(
     labels = example.tags if tagging else (example.label,)
     if labels is None or labels == (None,):
         wanted, other = ("a tag for every token", "a label") if tagging else ("a label", "a tag for every token")
-        found = "there is none" if example.names == (None,) else f"it has {other} instead"
+        model = "a classifier" if tagging else "a tagger"
+        instead = f"it has {other} instead: give other texts, or {model} for these"
+        found = "there is none" if example.names == (None,) else instead
         raise DataError(f"expected {wanted}; {found}", source, example.line)
     for name in labels:
         if name not in numbers:
