@@ -208,7 +208,7 @@ class TestAgainst:
 
     def test_what_cannot_be_compared(self, run: Run, settings: AttackSettings, tmp_path: Path):
         path = written(check(run, TEXTS, CheckSettings(settings)), tmp_path / "earlier.json")
-        with pytest.raises(DataError, match="max_swaps: 4 then, 2 now"):
+        with pytest.raises(DataError, match="the largest of `budgets`: 4 then, 2 now"):
             check(run, TEXTS, CheckSettings(settings, budgets=(1, 2), against=str(path)))
         with pytest.raises(DataError, match="beam: 1 then, 2 now"):
             check(run, TEXTS, CheckSettings(replace(settings, beam=2), against=str(path)))

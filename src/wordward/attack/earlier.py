@@ -106,4 +106,5 @@ def _differing(made: Mapping[str, Any], settings: AttackSettings) -> str:
     now = json.loads(json.dumps(asdict(settings)))
     before = json.loads(json.dumps(default)) | dict(made)
     names = [item.name for item in fields(settings) if before.get(item.name) != now[item.name]]
-    return ", ".join(f"{name}: {before.get(name)} then, {now[name]} now" for name in names)
+    given = {"max_swaps": "the largest of `budgets`"}  # which a check has in its place
+    return ", ".join(f"{given.get(name, name)}: {before.get(name)} then, {now[name]} now" for name in names)
