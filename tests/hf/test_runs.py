@@ -28,7 +28,7 @@ from wordward.attack.attacker import attack
 from wordward.cli import main as cli
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import DataSettings, TrainConfig, TrainingSettings
-from wordward.datasets import Example
+from wordward.datasets import Example, read
 from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.hf.explainer import explain as explain_model
@@ -709,9 +709,19 @@ class TestUse:
                 assert attacked["steps"]
                 assert attacked["steps"][-1]["label"]
 
-    def test_words_after_the_longest_length(self, place: Path, tmp_path: Path):
+    def test_words_after_the_longest_length(self, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        (tmp_path / "cut.csv").write_text(
+            (place / "few.csv").read_text() + "the film was dull and cold to the end,bad\n"
+        )
         config = config_of(place, method="baseline", epochs=1)
-        train(replace(config, text=replace(config.text, max_length=8)), tmp_path / "run", quiet=True)
+        data = replace(config.data, train=str(tmp_path / "cut.csv"), dev=str(place / "test.csv"))
+        config = replace(config, data=data)
+        train(replace(config, text=replace(config.text, max_length=8)), tmp_path / "run")
+        said = capsys.readouterr().err
+        lengths = [len(word_pieces()(each.text)["input_ids"]) for each in read(tmp_path / "cut.csv")]
+        assert (
+            f"{sum(length > 8 for length in lengths)} of {len(lengths)} texts to learn from cut to the 8 word" in said
+        )
         run = load_run(tmp_path / "run", device="cpu")
         (found,) = explain(run, [Example("the film was warm and warm and dull")])
         assert [place.word for place in found.places] == "the film was warm and warm".split()

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -295,6 +296,17 @@ class TestCommands:
             assert main(["evaluate", str(folder), str(data), "--device", "cpu"]) == 0
             said.append(capsys.readouterr().out)
         assert len(set(said)) == 1
+
+    def test_texts_longer_than_the_model_reads_are_told(
+        self, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ):
+        texts = reviews(20)
+        told = []
+        for given in (texts, [*texts, wordward.Example("the film was warm " * 500, "good")]):
+            data = write_csv(tmp_path / "test.csv", given)
+            assert main(["evaluate", str(folder), str(data), "--device", "cpu"]) == 0
+            told.append(re.findall(r"(.*) cut to the \d+ word pieces", capsys.readouterr().err))
+        assert told == [[], ["1 of 21 texts"]]
 
     def test_modules_of_the_current_folder(
         self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

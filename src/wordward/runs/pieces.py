@@ -18,7 +18,7 @@ from wordward.datasets.pairs import parted
 from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.tap import logits_of
 from wordward.runs.given import check_pairs
-from wordward.support.console import progress
+from wordward.support.console import progress, say
 from wordward.support.errors import SettingError
 from wordward.text.batches import pad
 from wordward.text.corpus import Batch, Corpus, label_numbers, to_device
@@ -136,6 +136,7 @@ class PieceCorpus(Corpus):
     pad_id: int = 0
     first: Sequence[np.ndarray] | None = None  # of a tagger, where each word begins
     multiple: int = 1  # of which the model reads batches only
+    cut: int = 0  # texts that are longer than what is read of them
 
     def batch(self, index: np.ndarray, device: torch.device) -> Batch:
         """The texts at `index`, padded; the mask comes from lengths, since the padding id may occur in a text."""
@@ -153,6 +154,12 @@ class PieceCorpus(Corpus):
     def of_row(self, at: int, each: np.ndarray) -> np.ndarray:
         """A tagger's output for each word of a row: that for the word's first piece."""
         return super().of_row(at, each) if self.first is None else each[self.first[at]]
+
+    def say_cut(self, what: str = "texts", *, quiet: bool) -> None:
+        """Say how many texts are not read to their ends; `what` they are called."""
+        if self.cut:
+            read = f"the {max(self.lengths)} word pieces that are read of each"
+            say(f"{self.cut:,} of {len(self.rows):,} {what} cut to {read}", quiet=quiet)
 
 
 @dataclass(frozen=True)
@@ -214,12 +221,14 @@ class PieceReader:
             check_pairs(examples, source)
         rows: list[np.ndarray] = []
         first: list[np.ndarray] | None = [] if self.tagging else None
+        cut = 0
         with progress(quiet=quiet) as bars:
             bar = bars.add_task("tokenising", total=len(examples), unit="texts")
             for start in range(0, len(examples), CHUNK):
                 chunk = examples[start : start + CHUNK]
                 encoding = self.encoding([self.text_of(example) for example in chunk], most=most)
                 rows += [np.array(ids, dtype=np.int32) for ids in encoding["input_ids"]]
+                cut += sum(bool(row.overflowing) for row in encoding.encodings)
                 if first is not None:
                     first += [first_pieces(encoding.word_ids(row)) for row in range(len(chunk))]
                 bars.advance(bar, len(chunk))
@@ -232,7 +241,7 @@ class PieceReader:
             if first is not None:
                 numbers = [tags[: len(words)] for tags, words in zip(numbers, first, strict=True)]
         pad_id = self.tokenizer.pad_token_id
-        return PieceCorpus(rows, numbers, pad_id=pad_id, first=first, multiple=self.multiple)
+        return PieceCorpus(rows, numbers, pad_id=pad_id, first=first, multiple=self.multiple, cut=cut)
 
     def text_of(self, example: Example) -> Any:
         """A classifier's text, or a tagger's list of words: its tokens, or else its text split at blanks."""

@@ -96,6 +96,12 @@ class TransformerRun(Run):
         most = (self.config.text.max_length or self.reader.most) if cut or not self.tagging else None
         return self.reader.encode(examples, self.labels if labelled else None, most=most, source=source)
 
+    def encode_to_score(self, examples: Sequence[Example], *, source: str = "", quiet: bool = True) -> Corpus:
+        corpus = super().encode_to_score(examples, source=source, quiet=quiet)
+        if isinstance(corpus, PieceCorpus):
+            corpus.say_cut(quiet=quiet)
+        return corpus
+
     def split(self, name: str, *, limit: int | None = None, cut: bool = False, quiet: bool = False) -> Corpus:
         examples = split_examples(replace(self.config.data, limit=limit), name)
         return self.encode(examples, labelled=True, source=f"{self.config.data.corpus} {name}", cut=cut)

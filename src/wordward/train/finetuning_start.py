@@ -175,6 +175,9 @@ def encode(start: Start, *, quiet: bool) -> Encoded:
         )
         for name, examples in start.examples.items()
     }
+    unit = "sentences" if start.tagging else "texts"
+    for name, corpus in encoded.items():
+        corpus.say_cut({"train": f"{unit} to learn from"}.get(name, f"{name} {unit}"), quiet=quiet)
     words = [split_words(example.text, "words", True) for example in start.examples["train"]]
     vocabulary = Vocabulary.build(words, min_documents=1)
     parts = encoded["train"], encoded["dev"], encoded.get("unlabelled")
