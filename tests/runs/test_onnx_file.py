@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from any_model import Guard
+from hf_tiny import saved
 from reviews import reviews, tagged, write_conll, write_csv
 from small_training import config
 
@@ -13,7 +15,7 @@ from wordward.cli import main as cli
 from wordward.config import ModelSettings, TrainConfig, TrainingSettings
 from wordward.runs import onnx_file
 from wordward.runs.onnx_file import export_onnx
-from wordward.runs.opening import load_run
+from wordward.runs.opening import load_run, open_model
 from wordward.support.errors import MissingExtraError, RunError
 from wordward.text.batches import pad
 from wordward.train import train
@@ -111,6 +113,15 @@ def test_other_models_are_refused(place: Path, tmp_path: Path) -> None:
     train(config(sentences, "baseline", epochs=1), tmp_path / "tagger", quiet=True)
     with pytest.raises(RunError, match="is a tagger"):
         export_onnx(load_run(tmp_path / "tagger", device="cpu"), tmp_path / "a.onnx")
+
+
+def test_of_a_model_from_elsewhere_it_is_said_what_exports_it(tmp_path: Path) -> None:
+    saved(tmp_path / "sentiment", id2label={0: "bad", 1: "good"}, label2id={"bad": 0, "good": 1})
+    of_transformers, function = open_model(tmp_path / "sentiment", device="cpu"), open_model(Guard())
+    with pytest.raises(RunError, match=r"optimum-cli export onnx, of .*sentiment\)$"):
+        export_onnx(of_transformers, tmp_path / "mine.onnx")
+    with pytest.raises(RunError, match=r"was not trained by wordward$"):
+        export_onnx(function, tmp_path / "mine.onnx")
 
 
 def test_a_missing_package_is_named(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from wordward.perturbation.tap import evaluating
 from wordward.runs import run_folder
+from wordward.runs.external_run import ExternalRun
 from wordward.runs.lstm import LstmRun
 from wordward.runs.run import Run
 from wordward.support.errors import MissingExtraError, RunError
@@ -78,8 +79,12 @@ def _check(run: Run) -> None:
         what = (
             "is a tagger" if run.tagging else "holds a Hugging Face model" if own else "was not trained by wordward"
         )
-        remedy = f" (for a Hugging Face model: optimum-cli export onnx, of {run.folder / run_folder.TRANSFORMER})"
-        raise RunError(f"expected a classifier of wordward's own; {run.folder} {what}{remedy if own else ''}")
+        place = run.folder / run_folder.TRANSFORMER if own else run.folder
+        remedy = f" (for a Hugging Face model: optimum-cli export onnx, of {place})"
+        from_transformers = own or isinstance(run, ExternalRun)
+        raise RunError(
+            f"expected a classifier of wordward's own; {run.folder} {what}{remedy if from_transformers else ''}"
+        )
     for name in ("onnx", "onnxruntime"):
         if find_spec(name) is None:
             raise MissingExtraError(f"ONNX files need {name}, which is not installed: pip install 'wordward[onnx]'")
