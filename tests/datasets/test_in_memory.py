@@ -109,6 +109,16 @@ def test_numbers_of_classes_are_names_and_minus_one_is_none(numbers: str) -> Non
         examples_of(rows, "train")
 
 
+def test_columns_of_other_names_are_named_where_they_can_be() -> None:
+    def guard(texts: list[str]) -> list[dict[str, float]]:
+        return [{"bad": 0.4, "good": 0.6} for _ in texts]
+
+    run, given = wordward.open_model(guard), table("pandas")
+    with pytest.raises(ColumnError, match=r"found review, stars: name it with `text_column` of .*examples_of, and"):
+        run.evaluate(given)
+    assert run.evaluate(examples_of(given, "texts", **COLUMNS)).texts == 60
+
+
 def test_splits_are_chosen() -> None:
     with pytest.raises(SettingTypeError, match="DatasetDict: choose one of its splits"):
         examples_of(datasets.DatasetDict({"train": table("datasets")}), "train")

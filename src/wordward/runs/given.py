@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from wordward.config.texts import DataSettings
-from wordward.datasets import DataError, Example, examples_of
+from wordward.datasets import ColumnError, DataError, Example, examples_of
 from wordward.datasets.in_memory import is_table
 from wordward.datasets.pairs import no_pair, parted
 from wordward.support.errors import SettingTypeError
@@ -34,7 +34,11 @@ def listed(texts: Any, data: DataSettings) -> Iterable[Any]:
     if not is_table(texts):
         return texts
     columns: Any = {name: getattr(data, name) for name in ("text_column", "label_column", "pair_column")}
-    return examples_of(texts, "texts", labelled=False, **columns)
+    try:
+        return examples_of(texts, "texts", labelled=False, **columns)
+    except ColumnError as error:
+        of = "of wordward.datasets.examples_of, and give the list that it returns"
+        raise ColumnError(f"{error.message} {of}", error.path) from None
 
 
 def check_pairs(examples: Sequence[Example], source: str = "") -> None:
