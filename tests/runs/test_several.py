@@ -15,7 +15,7 @@ from reviews import BLAME, PRAISE, write_csv
 import wordward
 from wordward.cli.main import main
 from wordward.datasets import DataError, Example
-from wordward.runs.label_cells import labels_in, with_names
+from wordward.runs.label_cells import decided, labels_in, with_names
 from wordward.runs.opening import opener
 from wordward.runs.scoring import several_evaluation
 from wordward.support.errors import RunError, SettingError
@@ -386,3 +386,9 @@ def test_labels_as_a_model_names_them(
     assert tuple(each.label for each in with_names(labels, [Example("", name) for name in given])) == named
     (tags,) = with_names(labels, [Example("", tags=given)])
     assert tags.tags == named
+
+
+def test_numbers_of_labels_as_pandas_writes_them_beside_a_missing_one() -> None:
+    assert labels_in(Example("a film", "1.0"), ("0", "1")) == ["1"]
+    assert decided(Example("a film", "1.0"), ("fun", "dull"), "not fun", "fun").label == "fun"
+    assert decided(Example("a film", "0.0"), ("fun", "dull"), "not fun", "fun").label == "not fun"

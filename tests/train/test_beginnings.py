@@ -17,7 +17,7 @@ from wordward.runs import run_folder
 from wordward.runs.evidence import evidence_of
 from wordward.runs.lstm import LstmRun
 from wordward.runs.opening import load_run
-from wordward.text.spelling import BEGINNING
+from wordward.text.spelling import BEGINNING, beginnings_of
 from wordward.text.vocabulary import SPECIALS, UNK
 from wordward.train import choosing
 from wordward.train.trainer import Trainer
@@ -151,3 +151,7 @@ def _stopping_at(step: int, save: Callable[..., None]) -> Callable[..., None]:
             raise KeyboardInterrupt
 
     return saving
+
+
+def test_what_is_too_long_for_a_word_has_few_beginnings() -> None:
+    assert len(beginnings_of("a" * 100_000)) == 31

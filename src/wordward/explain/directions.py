@@ -1,4 +1,4 @@
-"""Which words a free perturbation points to: an exact search of the words in its direction."""
+"""Which words a free perturbation points to: a search of the words in its direction, and their exact cosines."""
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +9,7 @@ from wordward.perturbation.nearest import largest
 from wordward.support.device import at_once, searching
 
 SPARE = 8  # words more than asked for that a search in single precision finds, of which the exact cosine picks
-COSINES = 1 << 22  # computed at a time, at most: more take longer, beyond a CPU's caches
+COSINES = 1 << 22  # numbers computed at a time, at most: more take longer, beyond a CPU's caches
 
 
 def anywhere(
@@ -40,7 +40,8 @@ def pointed_at(
     middle = table[allowed].mean(0)  # a common offset, which would cost products their digits
     table = table - middle
     targets, top = Compared(table[allowed]), min(top, len(allowed))
-    rows = max(1, at_once(block, table.device) // len(allowed))  # at a time: never (n, allowed, dim)
+    wide_row = max(len(allowed), (top + SPARE) * table.shape[1])  # numbers for each vector: never (n, allowed, dim)
+    rows = max(1, at_once(block, table.device) // wide_row)
     order = ids.argsort()  # the distances of a word that comes often are computed once for many
     found = [_pointed_at(vectors[part].to(wide), ids[part], table, targets, top) for part in order.split(rows)]
     cosines, columns = (torch.cat(parts)[order.argsort()] for parts in zip(*found, strict=True))

@@ -29,12 +29,12 @@ class Evidence:
 def evidence_in(counts: Tensor, *, by_size: bool = False) -> Evidence:
     """The evidence in counts of texts by word and class, as `Corpus.class_counts` gives them.
 
-    Half a text is added on either side; `by_size`: as much of one text as the class has of all texts, and the rest,
-    so that a word that no text holds speaks for no class, also where these are many or unequal; its variance is then
-    infinite. That of others is the variance with half a text in any case.
+    Half a text is added on either side; `by_size`: as much of one text as the class has of all texts, each class with
+    one more, and the rest, so that a word that no text holds speaks for no class, also where these are many or
+    unequal; its variance is then infinite. That of others is the variance with half a text in any case.
     """
     texts, outside = counts[PAD], counts.sum(1, keepdim=True) - counts  # (classes,), (words, classes)
-    part = texts / texts.sum() if by_size else 0.5
+    part = (texts + 1) / (texts.sum() + 2) if by_size else 0.5
     evidence = ((counts + part) / (texts + 1)).log() - ((outside + 1 - part) / (texts.sum() - texts + 1)).log()
     variance = 1 / (counts + 0.5) + 1 / (outside + 0.5)
     if by_size:

@@ -16,7 +16,7 @@ def decided(example: Example, among: Sequence[str], no: str, yes: str) -> Exampl
     """A text with its label `no` or `yes`: whether `yes` is among its labels; a column of 0 and 1 says so, too."""
     if example.label is None:
         return example
-    if (cell := example.label.strip().casefold()) in ("0", "1", no.casefold()) and example.label not in among:
+    if (cell := folded(example.label)) in ("0", "1", folded(no)) and example.label not in among:
         return replace(example, label=yes if cell == "1" else no)
     return replace(example, label=yes if yes in labels_in(example, among) else no)
 
@@ -27,10 +27,10 @@ def labels_in(example: Example, known: Sequence[str], source: str = "") -> list[
     In a list, a number that is no label's name is its place, from 0.
     """
     cell = str(example.label)
-    by_name = {name.casefold(): name for name in known} | {name: name for name in known}
+    by_name = {folded(name): name for name in known} | {name: name for name in known}
 
     def found(parts: Sequence[object]) -> list[str | None]:
-        return [by_name.get(name) or by_name.get(name.casefold()) for name in (str(part).strip() for part in parts)]
+        return [by_name.get(name) or by_name.get(folded(name)) for name in (str(part).strip() for part in parts)]
 
     if cell.strip().casefold() in NONE and None in found([cell]):
         return []

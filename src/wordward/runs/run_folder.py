@@ -183,7 +183,10 @@ def check_labels(folder: Path, labels: tuple[str, ...]) -> None:
 def check_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
     """Refuse texts whose words are not those that a run was trained with."""
     if load_vocabulary(folder).fingerprint != vocabulary.fingerprint:
-        raise RunError(f"{folder} was trained with another vocabulary than that of its texts now: have they changed?")
+        raise RunError(
+            f"{folder} was trained with another vocabulary than that of its texts now: have they changed, or was it "
+            "begun by an earlier version of wordward?"
+        )
 
 
 def drop_checkpoints(folder: Path, *, keep: str | None) -> None:

@@ -9,6 +9,7 @@ BEGINNING = f"{FORM}from "  # begins the name of one that tells what words begin
 AFFIXES = (1, 2, 3, 4)  # letters of beginnings and endings
 ENDINGS = (3, 2, 1)  # letters of the ending that a form tells, the most first
 LONGEST = 6  # characters of a shape
+MOST = 32  # letters of a beginning: what is longer is no word
 
 
 def shape_of(word: str) -> str:
@@ -40,7 +41,8 @@ def beginnings_of(word: str) -> list[str]:
         >>> beginnings_of("film")
         ['<unk> from film', '<unk> from fil', '<unk> from fi']
     """
-    return [f"{BEGINNING}{word[:letters]}" for letters in range(len(word), 1, -1)] if word[:1].isalpha() else []
+    longest = min(len(word), MOST)
+    return [f"{BEGINNING}{word[:letters]}" for letters in range(longest, 1, -1)] if word[:1].isalpha() else []
 
 
 def spelling_of(word: str) -> list[str]:

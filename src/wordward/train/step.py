@@ -104,7 +104,7 @@ class Stepper:
             return torch.cat([torch.stack([total, of_labels]), *found])
         except torch.OutOfMemoryError:
             batches = [labelled] if unlabelled is None else [labelled, unlabelled]
-            taken = min(self.fits, max(batch.ids.numel() for batch in batches))
+            taken = max(map(self._at_once, batches))
             if taken <= max(batch.ids.shape[1] for batch in batches):
                 raise  # one text alone is too long
             self.fits = taken // 2
@@ -117,10 +117,14 @@ class Stepper:
 
     def _parts(self, batch: Batch) -> Iterable[Batch]:
         """The batch as it is, in parts that fit in memory, or text by text where most of it would be padding."""
+        at_once = self._at_once(batch)
+        return (batch,) if batch.ids.numel() <= at_once else batch.parts(at_once)
+
+    def _at_once(self, batch: Batch) -> int:
+        """How many ids of a batch, padding included, are passed through the model together."""
         size, longest = batch.ids.numel(), batch.ids.shape[1]
-        if size > WIDE and batch.part is None and int(batch.mask.sum()) < FILLED * size:
-            return batch.parts(longest)
-        return (batch,) if size <= self.fits else batch.parts(self.fits)
+        sparse = size > WIDE and batch.part is None and int(batch.mask.sum()) < FILLED * size
+        return longest if sparse else min(size, self.fits)
 
     def _labelled(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Backpropagate the label loss of the texts, and that of the texts perturbed."""

@@ -73,9 +73,10 @@ const LITTLE = 0.9; // of its odds, as in the terminal and on the pages that are
 
 // What the model says with the word of the strongest pull put in; nothing where it was not asked.
 export function effect({ label, predicted, probabilities, places }) {
-  const asked = places.find((place) => place.pulls[0]?.probability != null);
+  const pulled = places.filter((place) => place.pulls.length);
+  const asked = pulled.reduce((most, place) => (place.pulls[0].strength > (most?.pulls[0].strength ?? -Infinity) ? place : most), null);
   const before = probabilities[label ?? predicted];
-  if (asked == null || before == null) return "";
+  if (asked?.pulls[0].probability == null || before == null) return "";
   const { toward, probability, prediction } = asked.pulls[0];
   const [was, is] = [percent(before), percent(probability)];
   const stays = probability * (1 - before) > LITTLE * before * (1 - probability);
