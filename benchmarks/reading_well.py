@@ -83,7 +83,7 @@ def grammatical(before: str, after: str, word: str, toward: str, start: int) -> 
 def evidence_for(run: Run, labelled: Sequence[Example]) -> Evidence:
     """What labelled texts say of the words that the run was trained with."""
     corpus = encode(labelled, run.learnt, run.text, run.labels)
-    return evidence_in(torch.from_numpy(corpus.class_counts(len(run.learnt), len(run.labels))), by_size=True)
+    return evidence_in(torch.from_numpy(corpus.class_counts(len(run.learnt), len(run.labels))))
 
 
 def measure(

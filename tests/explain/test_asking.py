@@ -48,7 +48,7 @@ def a_run(says: dict[str, tuple[float, float, float]]) -> tuple[Run, Sensible]:
     counts = torch.eye(3).repeat_interleave(3, 0) * 38 + 2
     counts = torch.cat([torch.full((len(SPECIALS), 3), 100.0), counts])
     table = torch.cat([torch.zeros(len(SPECIALS), 3), torch.eye(3).repeat_interleave(3, 0)])
-    evidence = evidence_in(counts, by_size=True)
+    evidence = evidence_in(counts)
     return run, Sensible(run, evidence, WordSpace(table, table.abs().sum(-1) > 0, "here"))
 
 

@@ -1,6 +1,5 @@
 """Words that no text has are read as what they begin with: trained, saved, explained, stopped and resumed."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,18 +8,17 @@ import numpy as np
 import pytest
 import torch
 from reviews import BLAME, PRAISE, reviews
+from stopped import check_stopped_is_never_stopped
 
 from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
 from wordward.explain.kin import Kin
-from wordward.runs import run_folder
 from wordward.runs.evidence import evidence_of
 from wordward.runs.lstm import LstmRun
 from wordward.runs.opening import load_run
 from wordward.text.spelling import BEGINNING, beginnings_of
 from wordward.text.vocabulary import SPECIALS, UNK
 from wordward.train import choosing
-from wordward.train.trainer import Trainer
 from wordward.train.training import train
 
 ENDINGS = ("ly", "er", "est")  # of the words to learn from
@@ -131,26 +129,7 @@ def test_a_run_says_how_it_reads_other_words(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize("averaging", [0.0, 0.9])
 def test_stopped_and_resumed_is_never_stopped(averaging: float, tmp_path: Path) -> None:
     asked, texts = config(epochs=3, checkpoint_steps=1, averaging=averaging), inflected(80)
-    train(asked, tmp_path / "whole", train=texts, quiet=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Trainer, "save", _stopping_at(5, Trainer.save))
-        assert train(asked, tmp_path / "cut", train=texts, quiet=True)["stopped"]
-    train(TrainConfig(), tmp_path / "cut", train=texts, resume=True, quiet=True)
-    whole, cut = (load_run(tmp_path / name).weights[0].read_bytes() for name in ("whole", "cut"))
-    assert whole == cut
-    assert len(run_folder.read_metrics(tmp_path / "cut")) == 3
-
-
-def _stopping_at(step: int, save: Callable[..., None]) -> Callable[..., None]:
-    calls = []
-
-    def saving(self: Trainer, written: bool = True) -> None:
-        save(self, written)
-        calls.append(1)
-        if len(calls) == step:
-            raise KeyboardInterrupt
-
-    return saving
+    check_stopped_is_never_stopped(asked, texts, tmp_path)
 
 
 def test_what_is_too_long_for_a_word_has_few_beginnings() -> None:

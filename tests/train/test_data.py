@@ -1,6 +1,5 @@
 """What a run learns from: words that no text has are known by their vectors."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,11 @@ import pytest
 import torch
 from any_model import bert_table
 from reviews import BLAME, OPENINGS, PRAISE, THINGS, reviews
+from stopped import check_stopped_is_never_stopped
 
 from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
 from wordward.explain.kin import Kin
-from wordward.runs import run_folder
 from wordward.runs.evidence import Evidence, evidence_of
 from wordward.runs.input_table import vectors_of
 from wordward.runs.lstm import LstmRun
@@ -22,7 +21,6 @@ from wordward.runs.opening import load_run
 from wordward.text.vocabulary import UNK
 from wordward.train import building
 from wordward.train.augmenting import Augmenter
-from wordward.train.trainer import Trainer
 from wordward.train.training import train
 
 UNSEEN = ("splendid", "dreadful")
@@ -150,23 +148,4 @@ def test_they_are_attacked_with_the_model_as_it_is_scored(vectors: Path, tmp_pat
 def test_stopped_and_resumed_is_never_stopped(averaging: float, vectors: Path, tmp_path: Path) -> None:
     asked = config(vectors, epochs=3, checkpoint_steps=1, averaging=averaging)
     texts = reviews(80)
-    train(asked, tmp_path / "whole", train=texts, quiet=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Trainer, "save", _stopping_at(5, Trainer.save))
-        assert train(asked, tmp_path / "cut", train=texts, quiet=True)["stopped"]
-    train(TrainConfig(), tmp_path / "cut", train=texts, resume=True, quiet=True)
-    whole, cut = (load_run(tmp_path / name).weights[0].read_bytes() for name in ("whole", "cut"))
-    assert whole == cut
-    assert len(run_folder.read_metrics(tmp_path / "cut")) == 3
-
-
-def _stopping_at(step: int, save: Callable[..., None]) -> Callable[..., None]:
-    calls = []
-
-    def saving(self: Trainer, written: bool = True) -> None:
-        save(self, written)
-        calls.append(1)
-        if len(calls) == step:
-            raise KeyboardInterrupt
-
-    return saving
+    check_stopped_is_never_stopped(asked, texts, tmp_path)

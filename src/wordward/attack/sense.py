@@ -23,9 +23,9 @@ from torch import Tensor
 from wordward.attack.attacked import Sense
 from wordward.attack.negations import negates
 from wordward.explain.english import looks_english
-from wordward.runs.evidence import Evidence
+from wordward.runs.evidence import Evidence, by_share
 from wordward.runs.run import Run
-from wordward.text.vocabulary import PAD, SPECIALS, Vocabulary
+from wordward.text.vocabulary import SPECIALS, Vocabulary
 
 STRONGER = log(2)  # evidence twice as strong
 SURE = 1.96  # standard errors
@@ -97,19 +97,10 @@ def little_to_judge_by(run: Run) -> str:
 
 def make_judge(counts: Tensor, vocabulary: Vocabulary) -> Judge:
     """The rule for counts of texts by word and class, as `Corpus.class_counts` gives them."""
-    evidence, variance = _by_share(counts)
+    evidence, inside, outside = by_share(counts)
+    variance = 1 / inside + 1 / outside
+    variance[: len(SPECIALS)] = torch.inf
     words = len(SPECIALS)
     english = looks_english(vocabulary.words[words:], counts.sum(1)[words:].tolist())
     negating = torch.tensor([negates(word, english=english) for word in vocabulary.words], device=counts.device)
     return Judge(evidence, variance, negating)
-
-
-def _by_share(counts: Tensor) -> tuple[Tensor, Tensor]:
-    """The evidence and its variance; a text is added for each word, parted between class and others by size."""
-    texts, outside = counts[PAD], counts.sum(1, keepdim=True) - counts  # (classes,), (words, classes)
-    others = texts.sum() - texts
-    share = (texts + 1) / (texts.sum() + 2)
-    inside, outside = counts + share, outside + 1 - share
-    variance = 1 / inside + 1 / outside
-    variance[: len(SPECIALS)] = torch.inf
-    return (inside / (texts + 1)).log() - (outside / (others + 1)).log(), variance

@@ -26,29 +26,37 @@ class Evidence:
         return lost, (self.variance[words, labels] + self.variance[toward, labels]).sqrt()
 
 
-def evidence_in(counts: Tensor, *, by_size: bool = False) -> Evidence:
+def evidence_in(counts: Tensor) -> Evidence:
     """The evidence in counts of texts by word and class, as `Corpus.class_counts` gives them.
 
-    Half a text is added on either side; `by_size`: as much of one text as the class has of all texts, each class with
-    one more, and the rest, so that a word that no text holds speaks for no class, also where these are many or
-    unequal; its variance is then infinite. That of others is the variance with half a text in any case.
+    Its variance is that with half a text on either side; infinite for a word that no text holds.
     """
-    texts, outside = counts[PAD], counts.sum(1, keepdim=True) - counts  # (classes,), (words, classes)
-    part = (texts + 1) / (texts.sum() + 2) if by_size else 0.5
-    evidence = ((counts + part) / (texts + 1)).log() - ((outside + 1 - part) / (texts.sum() - texts + 1)).log()
-    variance = 1 / (counts + 0.5) + 1 / (outside + 0.5)
-    if by_size:
-        variance[counts.sum(1) == 0] = torch.inf
+    evidence, _, _ = by_share(counts)
+    variance = 1 / (counts + 0.5) + 1 / (counts.sum(1, keepdim=True) - counts + 0.5)
+    variance[counts.sum(1) == 0] = torch.inf
     variance[: len(SPECIALS)] = torch.inf
     return Evidence(evidence, variance)
 
 
+def by_share(counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The evidence, and how many texts of each class and of all others hold each word, (words, classes) each.
+
+    A text is added for each word, parted between class and others by their sizes, each with one more, so that a word
+    that no text holds speaks for no class, also where these are many or unequal.
+    """
+    texts, outside = counts[PAD], counts.sum(1, keepdim=True) - counts  # (classes,), (words, classes)
+    share = (texts + 1) / (texts.sum() + 2)
+    inside, outside = counts + share, outside + 1 - share
+    evidence = (inside / (texts + 1)).log() - (outside / (texts.sum() - texts + 1)).log()
+    return evidence, inside, outside
+
+
 def evidence_of(run: Run) -> Evidence | None:
-    """The evidence in a run's training texts, `by_size`; None for a tagger, or a run that kept no counts."""
+    """The evidence in a run's training texts; None for a tagger, or a run that kept no counts."""
     if run.tagging:
         return None
     try:
         counts = run.class_counts()
     except RunError:  # a model in memory
         return None
-    return None if counts is None else run.judged(evidence_in(counts.to(run.device), by_size=True))
+    return None if counts is None else run.judged(evidence_in(counts.to(run.device)))
