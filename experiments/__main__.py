@@ -16,7 +16,7 @@ from wordward.cli.program import parse, run
 class Reproduce:
     """Train the rows of one of the paper's tables, or of ours, and print them next to the paper's."""
 
-    table: tyro.conf.Positional[Literal["imdb", "imdb-both", "elec-rcv1-rotten", "folds", "dbpedia", "fce", "minilm"]]
+    table: tyro.conf.Positional[Literal["imdb", "elec-rcv1-rotten", "folds", "dbpedia", "fce", "minilm"]]
     """Which table."""
     rows: Annotated[tuple[str, ...], several("ROW")] = ()
     """Only these rows, e.g. baseline advt iadvt; all by default."""

@@ -22,7 +22,7 @@ from experiments.settings import (
     reading_config,
     row_config,
 )
-from experiments.tables import FOLDS, TABLES, Column, Row, all_columns
+from experiments.tables import FOLDS, TABLES, Column, Row
 from wordward.attack.attacker import attack
 from wordward.attack.robustness import accuracies
 from wordward.config.attack import AttackSettings
@@ -222,8 +222,6 @@ def _read_first(column: Column, missing: Sequence[tuple[Row, int]], plan: Plan) 
     folder = plan.out / column.name / "lm"
     if config is None:
         return
-    if column.backward_of:
-        _read_first(next(each for each in all_columns() if each.name == column.backward_of), (), plan)
 
     def busy() -> None:
         say(f"{column.name}: another command is training the language model; waiting for it", quiet=plan.quiet)

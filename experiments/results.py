@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.intervals import half
 from experiments.paired import gain, one_by_one
-from experiments.tables import Column, all_columns
+from experiments.tables import TABLES, Column
 from wordward.runs.metrics import share
 from wordward.support.errors import DataError
 from wordward.support.files import write
@@ -188,7 +188,7 @@ def page(folder: Path) -> str:
         "for F0.5.\n",
     ]
     missing = []
-    for column in all_columns():
+    for column in (column for table in TABLES.values() for column in table):
         runs = [r for r in records if r["column"] == column.name and r["preset"] == "paper"]
         if not runs:
             missing.append(column.title.partition(", test")[0])

@@ -104,8 +104,6 @@ def reading_config(column: Column, plan: Plan) -> PretrainConfig | None:
     if not (folder / READING).exists():
         return None
     settings = dict(SMALL_READING) if plan.preset == "cpu-small" else {}
-    if column.backward_of:
-        settings["backward_of"] = str(plan.out / column.backward_of / "lm")
     if column.folds_of:  # a labelled text is a test text of some fold
         settings |= {
             "corpus": None,
@@ -202,7 +200,6 @@ def _other_reading(started: dict[str, Any], wanted: PretrainConfig, *, free: Ite
     try:
         had = _settings_of(PretrainConfig()) | started["settings"]
         had["texts"] = tuple(had["texts"])  # a list in JSON
-        had["backward_of"] = wanted.backward_of  # a folder of the machine that it was trained on
     except (KeyError, TypeError) as error:
         return f"which cannot be read: {error}"
     free = [*free, "corpus"] if _same_corpus(had["corpus"], wanted.corpus) else free

@@ -1,8 +1,6 @@
 """The paper's tables: rows, published numbers, and the corpus each column needs."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
 
 FOLDS = 10  # of the columns whose test texts are too few to tell rows apart
 
@@ -26,7 +24,6 @@ class Column:
     cited: tuple[tuple[str, float], ...] = ()  # rows that the paper only cites
     stand_in: str = ""  # how the corpus differs from the paper's, whose numbers are shown
     attacked: int = 0  # how many test texts are also attacked
-    backward_of: str = ""  # the column beside whose language model another one reads texts from their ends
     folds_of: str = ""  # the column whose texts, those of its test, too, are tested in folds: fold and seed are one
 
     @property
@@ -73,16 +70,6 @@ IMDB = Column(
         ("One-hot bi-LSTM (Johnson and Zhang 2016)", 5.94),
     ),
     attacked=1000,
-)
-IMDB_BOTH = Column(
-    "imdb_both",
-    "IMDB in both directions, test error (%)",
-    (
-        Row("baseline", "Baseline", None),
-        Row("vat", "VAT-Text", None),
-        Row("advt+vat+entropy", "AdvT + VAT + entropy", None),
-    ),
-    backward_of="imdb",
 )
 ELEC = Column("elec", "Elec, test error (%)", _rows(6.24, 5.94, 5.58, 5.66, 5.18))
 RCV1 = Column("rcv1", "RCV1, test error (%)", _rows(12.01, 10.93, 10.07, 11.80, 11.68))
@@ -160,15 +147,9 @@ MINILM_IMDB = Column(
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "imdb": (IMDB,),
-    "imdb-both": (IMDB_BOTH,),
     "elec-rcv1-rotten": (ELEC, ELEC_STAND_IN, RCV1, R52, ROTTEN),
     "folds": (ROTTEN_FOLDS, R52_FOLDS),
     "dbpedia": (DBPEDIA, DBPEDIA_SAMPLE),
     "fce": (FCE,),
     "minilm": (MINILM_ROTTEN, MINILM_IMDB),
 }
-
-
-def all_columns() -> Iterator[Column]:
-    """The columns of all tables."""
-    return chain.from_iterable(TABLES.values())

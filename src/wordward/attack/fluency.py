@@ -109,10 +109,7 @@ class OurModel:
         ]
 
     def _ids(self, text: str) -> np.ndarray:
-        words = words_of(Example(text), self.config.text)
-        if self.config.backward_of:  # it foretells texts from their ends
-            words = words[::-1]
-        return np.array(self.vocabulary.encode(words), dtype=np.int64)
+        return np.array(self.vocabulary.encode(words_of(Example(text), self.config.text)), dtype=np.int64)
 
     @torch.no_grad()
     def _scores(self, rows: Sequence[np.ndarray]) -> list[float]:

@@ -150,16 +150,15 @@ class Pretrain:
 
         if self.resume:
             refuse_settings(self.settings, self.out, "epochs", "minutes", "device")
-        elif not (self.settings.texts or self.settings.corpus or self.settings.backward_of):
+        elif not (self.settings.texts or self.settings.corpus):
             raise UsageError("give the texts to read with --texts FILE [FILE ...] (or --corpus NAME)")
         result = pretrain(self.settings, self.out, force=self.force, resume=self.resume, quiet=self.quiet)
         if result["stopped"]:
             return STOPPED
-        folder, both = shlex.quote(self.out), " --both-directions" if self.settings.backward_of else ""
+        folder = shlex.quote(self.out)
         say(
             f"best epoch {result['best_epoch']}, held-out perplexity {result['perplexity'] or inf:.1f}, in {folder}; "
-            f"next: wordward train --pretrained {folder}{both} --train FILE --out FOLDER, with the same --dim and "
-            "--hidden",
+            f"next: wordward train --pretrained {folder} --train FILE --out FOLDER, with the same --dim and --hidden",
             quiet=self.quiet,
         )
         return 0

@@ -36,8 +36,7 @@ class ModelSettings(Remembering):
     rescaled: bool = False
     """Restore the scale of a language model's vectors, kept at unit deviation, after dropout instead of folding it
     into the LSTM's weights: training is slower, but more stable from a large language model."""
-    both_directions: bool = False
-    """A second LSTM reads texts from their ends to their beginnings, as a tagger's always does: twice the time."""
+
     pairs: bool = False
     """Beside the words of a convolution also pairs of neighbouring words speak for a class."""
 

@@ -9,7 +9,6 @@ from wordward.config.fields import OPEN, File, FileFormat, OpenInt, Tracker, giv
 from wordward.config.model import ModelSettings
 from wordward.config.texts import TextSettings
 from wordward.support import rules
-from wordward.support.errors import SettingError
 from wordward.support.remembering import Remembering
 
 READING = {"epochs": 50}  # where none is given
@@ -33,9 +32,6 @@ class PretrainConfig(Remembering):
     """Use at most this many texts of each kind, to try things out."""
     vectors: File = None
     """Word vectors to start from, in word2vec or GloVe text format, also .gz and .xz."""
-    backward_of: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
-    """Beside this language model, whose words and settings are taken, one that reads the same texts from their ends
-    to their beginnings: for models of both directions."""
     text_column: str = "text"
     """Name of the column that holds the text."""
     format: FileFormat = "auto"
@@ -82,11 +78,3 @@ class PretrainConfig(Remembering):
         rules.check(self, rules.POSITIVE_OR_NONE, "minutes")
         rules.check(self, rules.SHARE, "held_out_share")
         rules.check(self, rules.SEED, "seed")
-        if self.backward_of and self.vectors:
-            raise SettingError("vectors", "the words of `backward_of` are taken: leave `vectors` out")
-        if self.model.both_directions and not self.backward_of:
-            raise SettingError(
-                "both_directions",
-                "a language model learns one direction after the other: train one without `both_directions`, then a "
-                "second with the first's folder as `backward_of`",
-            )

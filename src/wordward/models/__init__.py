@@ -32,25 +32,20 @@ class Head(nn.Sequential):
 
 
 class Classifier(nn.Module):
-    """Uni-LSTM text classifier: q = FFNN(h^(T)); in both directions q = FFNN(concat(h_f^(T), h_b^(1)))."""
+    """Uni-LSTM text classifier: q = FFNN(h^(T))."""
 
     def __init__(self, size: int, classes: int, settings: ModelSettings) -> None:
         super().__init__()
         self.words = Words(size, settings.dim, settings.word_dropout, rescaled=settings.rescaled)
         self.lstm = _lstm(settings.dim, settings.hidden)
-        self.backward_lstm = _lstm(settings.dim, settings.hidden) if settings.both_directions else None
-        states = settings.hidden * (2 if settings.both_directions else 1)
-        self.head = Head(states, settings.head, settings.head_dropout, classes)
+        self.head = Head(settings.hidden, settings.head, settings.head_dropout, classes)
 
     def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
         """(batch, time) -> logits (batch, classes)."""
         mask = ids != PAD if mask is None else mask
-        vectors = self.words(ids)
-        last = _last(self.lstm(vectors)[0], mask)
-        if self.backward_lstm is None:
-            return self.head(last)
-        first = _last(self.backward_lstm(_take(vectors, _flip(mask)))[0], mask)
-        return self.head(torch.cat([last, first], -1))
+        states, _ = self.lstm(self.words(ids))
+        last = (mask.sum(1) - 1).clamp(min=0).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
+        return self.head(states.gather(1, last).squeeze(1))
 
 
 class Tagger(nn.Module):
@@ -83,26 +78,18 @@ class Tagger(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """LSTM language model whose words and LSTM start a classifier.
-
-    In both directions it is a second LSTM that learns, on the words of the first, which stay as they are: it is given
-    texts from their ends to their beginnings.
-    """
+    """LSTM language model whose words and LSTM start a classifier."""
 
     def __init__(self, size: int, settings: ModelSettings) -> None:
         super().__init__()
         self.words = Words(size, settings.dim, settings.word_dropout)
         self.lstm = _lstm(settings.dim, settings.hidden)
-        self.backward_lstm = _lstm(settings.dim, settings.hidden) if settings.both_directions else None
         self.dropout = nn.Dropout(settings.word_dropout)
         cutoffs = [cutoff for cutoff in CUTOFFS if cutoff < size - 1] or [size // 2]
         narrowing = min(4.0, settings.hidden ** (1 / len(cutoffs)))  # a tail needs at least one unit
         self.softmax = AdaptiveSoftmax(settings.hidden, size, cutoffs, div_value=narrowing)
-        for parameter in self.parameters():
+        for parameter in (*self.words.parameters(), *self.lstm.parameters(), *self.softmax.parameters()):
             nn.init.uniform_(parameter, -0.1, 0.1)
-        if settings.both_directions:
-            self.words.requires_grad_(False)
-            self.lstm.requires_grad_(False)
 
     def forward(
         self,
@@ -112,7 +99,7 @@ class LanguageModel(nn.Module):
         groups: Sequence[Tensor] | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Negative log-likelihood of each target, (batch, time), and the next state."""
-        states, after = (self.backward_lstm or self.lstm)(self.words(ids), state)
+        states, after = self.lstm(self.words(ids), state)
         loss = self.softmax.loss(self.dropout(states).flatten(0, 1), targets.flatten(), groups)
         return loss.view(targets.shape), after
 
@@ -189,12 +176,6 @@ def _lstm(dim: int, hidden: int) -> LSTM:
             if name == "bias_ih_l0":
                 nn.init.ones_(parameter.data[hidden : 2 * hidden])
     return lstm
-
-
-def _last(states: Tensor, mask: Tensor) -> Tensor:
-    """The state after the last word of each text, (batch, hidden)."""
-    last = (mask.sum(1) - 1).clamp(min=0).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
-    return states.gather(1, last).squeeze(1)
 
 
 def _flip(mask: Tensor) -> Tensor:

@@ -56,9 +56,8 @@ def _moments(vectors: Tensor, counts: np.ndarray) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def from_language_model(model: Classifier | Tagger, language_model: LanguageModel, counts: np.ndarray) -> None:
-    """Copy words and LSTM, normalised, the backward LSTM too where both have one; the head stays fresh."""
-    both = model.backward_lstm is not None and language_model.backward_lstm is not None
-    for part in ("words.table", "lstm", *(["backward_lstm"] if both else [])):
+    """Copy words and (forward) LSTM, normalised; the head, and a tagger's backward LSTM, stay fresh."""
+    for part in ("words.table", "lstm"):
         ours, theirs = model.get_submodule(part), language_model.get_submodule(part)
         for (name, mine), (_, other) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
             if mine.shape != other.shape:
@@ -68,24 +67,7 @@ def from_language_model(model: Classifier | Tagger, language_model: LanguageMode
                     "model: give the same `dim` and `hidden` to both",
                 )
             mine.copy_(other)
-    copied = [model.lstm, model.backward_lstm] if both else [model.lstm]
-    normalize(model.words, filter(None, copied), counts)
-
-
-def beside_language_model(model: LanguageModel, folder: str, vocabulary: Vocabulary) -> None:
-    """Start a language model of both directions from one of the first: its words, its LSTM and its softmax."""
-    theirs = _language_model(folder, vocabulary)
-    model.load_state_dict(model.state_dict() | theirs.state_dict())
-
-
-def _language_model(folder: str, vocabulary: Vocabulary) -> LanguageModel:
-    """The language model of a run folder."""
-    settings = run_folder.load_config(folder, PretrainConfig).model
-    make = partial(LanguageModel, len(vocabulary), settings)
-    checkpoint.check_fits(Path(folder) / run_folder.WEIGHTS, make)
-    model = make()
-    checkpoint.load_weights(folder, model, vocabulary)
-    return model
+    normalize(model.words, [model.lstm], counts)
 
 
 @torch.no_grad()
@@ -197,15 +179,13 @@ def build(
     known = None
     model = network(config, vocabulary, classes, tagging=tagging)
     if config.pretrained:
-        language_model = _language_model(config.pretrained, vocabulary)
+        theirs = run_folder.load_config(config.pretrained, PretrainConfig)
+        make = partial(LanguageModel, len(vocabulary), theirs.model)
+        checkpoint.check_fits(Path(config.pretrained) / run_folder.WEIGHTS, make)
+        language_model = make()
+        checkpoint.load_weights(config.pretrained, language_model, vocabulary)
         assert not isinstance(model, Convolution)
         from_language_model(model, language_model, vocabulary.counts)
-        if config.model.both_directions and language_model.backward_lstm is None:
-            say(
-                f"{config.pretrained} reads in one direction: the LSTM of the other starts from random numbers "
-                "(`wordward pretrain --backward-of` trains it, too)",
-                quiet=quiet,
-            )
     if config.vectors:
         known = from_vectors(model.words.table, file_at_hand(config.vectors), vocabulary, config.model.dim)
         found = np.count_nonzero(vocabulary.counts[known.numpy()])

@@ -84,27 +84,8 @@ class Chosen(Sequence[np.ndarray]):
         return lengths_of(self.rows)[self.places]
 
 
-class Backward(Sequence[np.ndarray]):
-    """The rows of a corpus, each from its end to its beginning, without copying."""
-
-    def __init__(self, rows: Sequence[np.ndarray]) -> None:
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, at: Any) -> Any:
-        """One row."""
-        return self.rows[at][::-1]
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Number of tokens in each row."""
-        return lengths_of(self.rows)
-
-
 def lengths_of(rows: Sequence[np.ndarray]) -> np.ndarray:
     """Number of tokens in each row; for the classes above, without reading the rows."""
-    if isinstance(rows, Rows | Joined | Chosen | Backward):
+    if isinstance(rows, Rows | Joined | Chosen):
         return rows.lengths
     return np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))

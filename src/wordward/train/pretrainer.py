@@ -12,7 +12,7 @@ from wordward.config.settings import PretrainConfig
 from wordward.datasets import DataError
 from wordward.models import LanguageModel
 from wordward.runs import checkpoint
-from wordward.runs.initial import beside_language_model, from_vectors
+from wordward.runs.initial import from_vectors
 from wordward.runs.metrics import perplexity
 from wordward.support.console import progress
 from wordward.support.device import pick_device
@@ -48,8 +48,6 @@ class Pretrainer:
         if config.vectors:
             # Words without a vector stay near zero, the mean of those that have one.
             from_vectors(self.model.words.table, file_at_hand(config.vectors), vocabulary)
-        if config.backward_of:
-            beside_language_model(self.model, config.backward_of, vocabulary)
         self.model.to(self.device)
         team.same(self.model)
         team.fork_rng(self.device, seed=config.seed, steps=0)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from wordward.config.settings import PretrainConfig, filled, given_of
-from wordward.config.toml import built, settings_of
 from wordward.datasets import Example, examples_of, hold_out, sample
 from wordward.datasets.columns import Columns
 from wordward.datasets.files import read_each
@@ -18,12 +17,11 @@ from wordward.runs import checkpoint, run_folder
 from wordward.support.console import waiting
 from wordward.support.distributed import team
 from wordward.support.errors import RunError, SettingError
-from wordward.support.remembering import given_names
 from wordward.support.threads import threads_for
 from wordward.text.chosen import IN_MEMORY, file_at_hand
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode
-from wordward.text.ragged import Backward, Chosen
+from wordward.text.ragged import Chosen
 from wordward.text.scripts import fitting
 from wordward.text.stored import Texts, are_large, store
 from wordward.text.tokens import vocabulary_of
@@ -78,8 +76,6 @@ def pretrain(
         in_memory = examples_of(texts, "texts", labelled=False, skip_empty=config.skip_empty)
     if resume:
         config = _to_resume(folder, config, in_memory=in_memory is not None)
-    elif config.backward_of:
-        config = _beside(config.backward_of, config, in_memory=in_memory is not None)
     check_tracker(config.report_to)
     if in_memory is not None:
         if config.corpus or config.texts not in ((), (IN_MEMORY,)):
@@ -96,9 +92,6 @@ def pretrain(
         config = replace(config, text=fitting(config.text, (each.text for each in own), quiet=quiet))
     with processes.one_a_machine_first():
         vocabulary, rows, held_out = _texts(config, in_memory, quiet=quiet)
-    if config.backward_of:
-        _check_same_words(config.backward_of, vocabulary)
-        rows, held_out = Backward(rows), Backward(held_out)
     if resume and run_folder.begun(folder):
         run_folder.check_vocabulary(folder, vocabulary)
         checkpoint.check_resumable(folder, partial(LanguageModel, len(vocabulary), config.model))
@@ -115,37 +108,11 @@ def _to_resume(folder: Path, asked: PretrainConfig, *, in_memory: bool) -> Pretr
     """The run's own settings; only how long and where to train may be changed."""
     kept = run_folder.load_config(folder, PretrainConfig)
     run_folder.check_writable(folder)
-    if not in_memory:
-        _refuse_forgotten(folder, kept)
+    if not in_memory and kept.texts == (IN_MEMORY,):
+        raise RunError(f"{folder} was trained on texts in memory, which it does not keep: give them again as `texts`")
     config = replace(kept, **given_of(asked, "epochs", "minutes", "device"))
     check_epochs(folder, config.epochs)
     return config
-
-
-def _beside(first: str, asked: PretrainConfig, *, in_memory: bool) -> PretrainConfig:
-    """The settings of the language model of one direction, but for those given, to learn the other beside it."""
-    theirs, given = run_folder.load_config(first, PretrainConfig), given_names(asked)
-    if theirs.backward_of:
-        raise RunError(f"{first} reads both directions already: give it to `wordward train` as `pretrained`")
-    settings = settings_of(asked)
-    taken = {name: settings[name] for name in given | {"device"}} | {"both_directions": True}
-    if in_memory or given & {"texts", "corpus"}:
-        taken |= {name: settings[name] for name in ("texts", "corpus")}
-    else:
-        _refuse_forgotten(first, theirs)
-    return built(PretrainConfig, settings_of(theirs) | taken)
-
-
-def _refuse_forgotten(folder: str | Path, kept: PretrainConfig) -> None:
-    if kept.texts == (IN_MEMORY,):
-        raise RunError(f"{folder} was trained on texts in memory, which it does not keep: give them again as `texts`")
-
-
-def _check_same_words(first: str, vocabulary: Vocabulary) -> None:
-    if run_folder.load_vocabulary(first).fingerprint != vocabulary.fingerprint:
-        raise RunError(
-            f"{first} knows other words than those of these texts: leave `texts` and `corpus` out to read its own"
-        )
 
 
 def _begin(trainer: Pretrainer, folder: Path, *, force: bool, resume: bool) -> None:
