@@ -274,7 +274,7 @@ def test_a_batch_that_the_gpu_does_not_hold_is_read_in_parts() -> None:
         stepper(few, many)
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
-    stepper.updater.refuse_broken("")
+    stepper.updater.refuse_broken(str)
     assert few.ids.numel() <= stepper.fits < many.ids.numel()
 
 
@@ -297,7 +297,7 @@ def test_a_step_never_waits_for_the_device(method: str, tagging: bool) -> None:
     with _waiting_is_an_error():
         for _ in range(2):
             stepper(batches.next(device), batches.next(device))
-    stepper.updater.refuse_broken("")
+    stepper.updater.refuse_broken(str)
 
 
 def test_a_language_model_step_never_waits_for_the_device() -> None:

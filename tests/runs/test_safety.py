@@ -207,10 +207,12 @@ def test_nan_keeps_the_best_model(csv_file: Path, tmp_path: Path, monkeypatch: p
     )
 
 
-def test_nan_of_the_language_model_is_named(csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nan_of_the_language_model_stops_it(csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, not when the epoch ends."""
     step = Pretrainer.step
 
     def spoilt(self: Pretrainer, *rest: Any) -> Any:
+        assert self.updater.steps < 4, "it went on"
         if self.updater.steps == 3:
             with torch.no_grad():
                 self.model.words.table.weight.fill_(torch.nan)
@@ -220,6 +222,25 @@ def test_nan_of_the_language_model_is_named(csv_file: Path, tmp_path: Path, monk
     reading = PretrainConfig(texts=(str(csv_file),), epochs=2, streams=4, window=8, model=SMALL, device="cpu")
     with pytest.raises(DivergedError, match="not finite at step 4; no epoch has finished"):
         pretrain(reading, tmp_path / "lm", quiet=True)
+
+
+def test_a_language_model_that_reads_nothing_is_not_kept(csv_file: Path, tmp_path: Path) -> None:
+    """Its losses are numbers, but a word of the held-out texts has no probability left."""
+    wild = PretrainConfig(
+        texts=(str(csv_file),), epochs=2, streams=4, window=8, model=SMALL, device="cpu", learning_rate=1e10
+    )
+    with pytest.raises(DivergedError, match=r"not finite at step \d+; no epoch has finished"):
+        pretrain(wild, tmp_path / "lm", quiet=True)
+    assert not (tmp_path / "lm" / "model.safetensors").exists()
+
+
+def test_no_step_reads_a_file(csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, reads = run_folder.read_metrics, []
+    monkeypatch.setattr(run_folder, "read_metrics", lambda folder: reads.append(folder) or read(folder))
+    for batch_size in (2, 24):
+        train(config(csv_file, "baseline", epochs=1, batch_size=batch_size), tmp_path / f"{batch_size}", quiet=True)
+    few, many = sorted(len([each for each in reads if each.name == str(size)]) for size in (2, 24))
+    assert few == many
 
 
 @pytest.mark.parametrize(

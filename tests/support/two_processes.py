@@ -204,7 +204,7 @@ def _overflow_and_divergence(rank: int) -> None:
     assert len(set(processes.gather(float(updater.scaler.get_scale())))) == 1
     updater.finish(torch.tensor(torch.nan if rank == 1 else 1.0))
     with pytest.raises(DivergedError, match="step 3"):
-        updater.refuse_broken("nothing is kept")
+        updater.refuse_broken(lambda: "nothing is kept")
 
 
 def run_alone(folder: Path) -> None:

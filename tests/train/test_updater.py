@@ -69,8 +69,10 @@ def test_the_first_step_whose_loss_is_no_number_is_the_one_that_is_named() -> No
     for loss in (1.0, torch.nan, 1.0, torch.inf):
         updater.begin(0.0)
         updater.finish(torch.tensor(loss))
+        if loss == 1.0 and updater.steps == 1:
+            updater.refuse_broken(lambda: pytest.fail("what is kept is a file's to say, and asked of no sound step"))
     with pytest.raises(DivergedError, match="not finite at step 2; nothing is kept"):
-        updater.refuse_broken("nothing is kept")
+        updater.refuse_broken(lambda: "nothing is kept")
 
 
 def test_gradients_are_those_of_one_step_alone() -> None:

@@ -187,7 +187,7 @@ class FineTuning(transformers.TrainerCallback):
     def _check(self) -> None:
         """Stop if a loss was not finite."""
         if not math.isfinite(self.record.loss):
-            raise diverged(self.steps, self.record.kept)
+            raise diverged(self.steps, self.record.kept())
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Score dev, keep the best model, record the epoch, and have a checkpoint written, if one is due."""

@@ -1,5 +1,6 @@
 """Training of a language model on windows of running text; the best model on held-out text is kept."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from wordward.text.vocabulary import Vocabulary
 from wordward.text.windows import Reader
 from wordward.train.graphed import GraphedWindow
 from wordward.train.record import Record
-from wordward.train.updater import Updater
+from wordward.train.updater import Updater, diverged
 
 
 class Pretrainer:
@@ -99,8 +100,10 @@ class Pretrainer:
                 loss, state = self.step(ids, targets, state)
                 record.add(loss)
                 bars.advance(bar, self.train_reader.streams * ids.shape[1])
-                if record.losses % self.updater.check_every == 0 and self.team.stopping():
-                    raise KeyboardInterrupt
+                if record.losses % self.updater.check_every == 0:
+                    self.updater.refuse_broken(record.kept)
+                    if self.team.stopping():
+                        raise KeyboardInterrupt
                 if record.clock.out_of_time(deadline, self.team):
                     break
         self.updater.refuse_broken(record.kept)
@@ -154,6 +157,8 @@ class Pretrainer:
     def _close_epoch(self) -> None:
         """Measure the held-out text, keep the best model, record the epoch, and write a checkpoint to resume from."""
         held_out, speed = self.measure(), round(self.tokens / self.record.clock.seconds)
+        if not math.isfinite(held_out):
+            raise diverged(self.updater.steps, self.record.kept())
         self.record.close_epoch(
             held_out,
             f"held-out perplexity {held_out:.1f}",

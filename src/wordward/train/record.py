@@ -67,7 +67,6 @@ class Record:
         lines, best = run_folder.read_metrics(self.folder), self.best["epoch"]
         return next((line for line in lines if line["epoch"] == best), {"epoch": best})
 
-    @property
     def kept(self) -> str:
         """Which model is left of a run that cannot go on, for a message."""
         if not (epoch := self.saved["epoch"]):

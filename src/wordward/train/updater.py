@@ -1,5 +1,6 @@
 """Updates of a model's weights: Adam with clipping, in mixed precision, over one process or several."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -80,10 +81,10 @@ class Updater:
         """The model as it is scored and saved: with averaged weights if averaging is on."""
         return nullcontext() if self.average is None else self.average.in_place()
 
-    def refuse_broken(self, kept: str) -> None:
-        """Stop if a loss was NaN or infinite (waits for the device)."""
+    def refuse_broken(self, kept: Callable[[], str]) -> None:
+        """Stop if a loss was NaN or infinite (waits for the device); only then `kept` is asked what is left."""
         if (step := int(self._broken)) >= 0:
-            raise diverged(step + 1, kept)
+            raise diverged(step + 1, kept())
 
     def tensors(self) -> dict[str, Tensor]:
         """Weights, optimiser, random states and averages by name, for a checkpoint."""
