@@ -9,6 +9,7 @@ from wordward.datasets import Example
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Place
 from wordward.explain.swaps import apply
+from wordward.runs import lstm
 
 ODD = (
     Example("Zyx: the CAST,  qqq was  dull!"),
@@ -37,6 +38,20 @@ def test_words_are_read_as_the_model_reads_them(
         assert [text.word(at) for at in range(len(text.tokens))] == [token.text for token in text.tokens]
         assert all(one.end <= two.start for one, two in pairwise(text.tokens))
         assert len(text.tokens) + text.unread == len(unlimited.read(example).tokens)
+
+
+@pytest.mark.parametrize("unknown", ["unk", "drop"])
+def test_many_texts_are_read_as_alone_without_looking_for_the_places_of_their_words(
+    unknown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, texts = a_run(unknown=unknown), ["the cast was good", "", "🎬 !", "qqq zzz", "zzz the"]
+    readings = [run.read(Example(text)) for text in texts]
+    words = {False: [reading.words for reading in readings], True: [len(reading.spans) for reading in readings]}
+    assert words[True][3] == (2 if unknown == "unk" else 0)
+    monkeypatch.setattr(lstm, "word_spans", pytest.fail)
+    for known, counts in words.items():
+        wanted = [each.ids.tolist() if count else None for each, count in zip(readings, counts, strict=True)]
+        assert [None if row is None else row.tolist() for row in run.rows_of(texts, known=known)] == wanted
 
 
 def test_what_is_not_read_is_counted() -> None:

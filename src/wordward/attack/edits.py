@@ -24,6 +24,7 @@ _LETTER = r"[^\W\d_]"
 _ENDS = rf"(?:(?<={_LETTER}{{4}}) ?\.|(?<={_LETTER}) ?\.(?=\s*$)|(?<={_LETTER}) [.]|(?<={_LETTER}) ?[!?;:])(?=\s|$)"
 _UNSPACED = re.compile(rf"[{UNSPACED}]")
 WORD = re.compile(rf"{_LETTER}+(?:['’]{_LETTER}+)*")  # letters, with the apostrophes of contractions
+_WORDLIKE = re.compile(r"[\w'’]+")
 
 
 class Edit(NamedTuple):
@@ -159,17 +160,30 @@ def deletion(text: str, span: Span) -> Edit | None:
 
     Beside a negation or a word such as "only" it is missed: not the only one, not really funny.
     """
-    beside = [*re.findall(r"[\w'’]+", text[: span.start])[-1:], *re.findall(r"[\w'’]+", text[span.end :])[:1]]
-    if fold(span.word) not in OMITTED or any(negates(word) or fold(word) in BOUND for word in beside):
+    if fold(span.word) not in OMITTED:
+        return None
+    following = _WORDLIKE.search(text, span.end)
+    beside = _word_before(text, span.start), following.group() if following else ""
+    if any(negates(word) or fold(word) in BOUND for word in beside):
         return None
     edit = left_out(text, span.start, span.end)
     return edit if edit[1:3] != (span.start, span.end) else None  # it stands between other characters than blanks
 
 
+def _word_before(text: str, end: int) -> str:
+    """The last word before a place, "" where there is none; nothing further off is read."""
+    while end and not _WORDLIKE.match(text, end - 1):
+        end -= 1
+    start = end
+    while start and _WORDLIKE.match(text, start - 1, start):
+        start -= 1
+    return text[start:end]
+
+
 def left_out(text: str, start: int, end: int) -> Edit:
     """A word left out, with the blank before it; at the start of a line, or of a second text, the one behind it."""
-    before, after = text[:start][-1:], text[end:][:1]
-    if before in ("", "\n") or text[:start].endswith(f"{MARK} "):
+    before, after = text[max(0, start - 1) : start], text[end : end + 1]
+    if before in ("", "\n") or text.endswith(f"{MARK} ", 0, start):
         return Edit("delete", start, end + after.isspace(), "")
     return Edit("delete", start - before.isspace(), end, "")
 

@@ -117,7 +117,8 @@ class Proposer:
     def _marked(self, case: Case, words: Sequence[Span]) -> list[Edit]:
         """Marks written in another way, in the order of the words that they follow; none inside words to keep."""
         kept = [span for span in words_in(case.text) if fold(span.word) in self.kept]
-        edits = [e for e in punctuations(case.text) if not any(span.start < e.start < span.end for span in kept)]
+        inside = {at for span in kept for at in range(span.start + 1, span.end)}
+        edits = [edit for edit in punctuations(case.text) if edit.start not in inside]
         rank = {span.end: at for at, span in enumerate(words)}
         return sorted(edits, key=lambda edit: rank.get(edit.start, len(rank)))
 

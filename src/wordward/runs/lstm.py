@@ -92,6 +92,11 @@ class LstmRun(Run):
         example = Example(text)
         return self._ids(words_of(_with_tokens(example) if self.tagging else example, self.text))
 
+    def rows_of(self, texts: Sequence[str], *, known: bool = False) -> list[np.ndarray | None]:
+        readings = [self.read(Example(text)) for text in texts]  # without their words' places
+        least = 2 if known and not self.tagging else 1  # ids, one of them <eos>, which is no word
+        return [each.ids if each.filled and len(each.ids) >= least else None for each in readings]
+
     def _ids(self, words: Sequence[str]) -> np.ndarray:
         return encode_words(words, self.vocabulary, self.text, eos=not self.tagging)
 
