@@ -69,6 +69,23 @@ def tagger(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return load_run(folder / "run", device="cpu", positive="i")
 
 
+def test_what_matters_in_long_texts_is_asked_a_part_at_a_time(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def attacked() -> tuple[list[Attacked], int]:
+        asked: list[int] = []
+        rows_of = type(run).rows_of
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                type(run), "rows_of", lambda run, texts, **how: asked.append(len(texts)) or rows_of(run, texts, **how)
+            )
+            return run.attack(TEXTS[:4], AttackSettings(edits=("typo", "delete"))), max(asked)
+
+    whole, most = attacked()
+    monkeypatch.setattr(edit_search, "AT_ONCE", 200)
+    parts, fewer = attacked()
+    assert fewer < 10 < most
+    assert [(each.adversarial, each.passes) for each in parts] == [(each.adversarial, each.passes) for each in whole]
+
+
 def test_a_typo_is_no_real_word_that_the_texts_do_not_have(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def typos(word: str) -> set[str]:
         goal = goal_of(run, settings := AttackSettings(edits=("typo",)))

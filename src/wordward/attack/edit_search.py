@@ -1,6 +1,6 @@
 """The search for edits of any kinds, round by round over many texts at once; swaps alone are searched in `search`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -19,6 +19,8 @@ from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.perturbation.tap import evaluating
 from wordward.runs.reading import Row
+
+AT_ONCE = 1 << 24  # characters of texts that are read to find out what matters in them
 
 
 @dataclass
@@ -72,20 +74,17 @@ class Editor:
 
     def _propose(self, searches: Sequence[EditSearch]) -> None:
         """Which edits of each kind are tried first: the model reads each text without each word, and with others."""
-        probes = [self.proposer.probes(one.case) for one in searches]
-        texts = [
-            edited(one.case.text, [probe]) for one, of_text in zip(searches, probes, strict=True) for probe in of_text
-        ]
-        rows = self.run.rows_of(texts, known=True)
-        logits = iter(self.run.logits([row for row in rows if row is not None]))
-        left = iter(rows)
-        for one, of_text in zip(searches, probes, strict=True):
-            margins = {}
-            for probe, row in zip(of_text, left, strict=False):
+        probed = ((one, probe) for one in searches for probe in self.proposer.probes(one.case))
+        margins: dict[int, dict[Edit, float]] = {id(one): {} for one in searches}
+        for part in _parts(probed):
+            rows = self.run.rows_of([edited(one.case.text, [probe]) for one, probe in part], known=True)
+            logits = iter(self.run.logits([row for row in rows if row is not None]))
+            for (one, probe), row in zip(part, rows, strict=True):
                 if row is not None:
                     one.passes += 1
-                    margins[probe] = one.case.target.margin(next(logits))
-            one.proposed = self.proposer(one.case, margins)
+                    margins[id(one)][probe] = one.case.target.margin(next(logits))
+        for one in searches:
+            one.proposed = self.proposer(one.case, margins[id(one)])
 
     def _tries(self, searches: Sequence[EditSearch]) -> list[Attempt]:
         """One more edit in each text, some of each kind."""
@@ -156,6 +155,19 @@ class Editor:
         new = text[place.start : len(text) - (len(current.text) - place.end)]
         judged = case if self.run.tagging else current  # corrections are those of the first text
         return Edit("swap", *where, new, *self.goal.sense(judged, swap))
+
+
+def _parts(probed: Iterable[tuple[EditSearch, Edit]]) -> Iterator[list[tuple[EditSearch, Edit]]]:
+    """Some at a time: of a long text there are as many copies as it has words."""
+    part, size = [], 0
+    for one, probe in probed:
+        part.append((one, probe))
+        size += len(one.case.text)
+        if size >= AT_ONCE:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 def _margin(case: Case, row: Row, logits: np.ndarray) -> float:
