@@ -122,6 +122,25 @@ class TestLabels:
         assert "LABEL_0 as bad, LABEL_1 as good" in capsys.readouterr().err
         assert load_run(tmp_path / "run", device="cpu").labels == ("bad", "good")
 
+    def test_numbers_are_told_as_what_they_are_read(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        model = save(tmp_path / "model", "sequence", ("bad", "good"))
+        numbered = [replace(each, label=str(int(each.label == "good"))) for each in reviews(40)]
+        train(config_of(model), tmp_path / "run", train=numbered)
+        read = f"labels are numbers, read as those of {model}: 0 as bad, 1 as good"
+        assert read in capsys.readouterr().err
+        write_csv(tmp_path / "test.csv", numbered)
+        assert cli.main(["evaluate", str(model), str(tmp_path / "test.csv")]) == 0
+        assert read in capsys.readouterr().err
+
+    def test_numbers_from_one_on_are_refused(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        model = save(tmp_path / "model", "sequence", ("bad", "good"))
+        numbered = [replace(each, label=str(1 + int(each.label == "good"))) for each in reviews(40)]
+        with pytest.raises(DataError, match=r"texts are 1, 2, those of the model 0, 1 .*or train .*new_labels"):
+            train(config_of(model), tmp_path / "run", train=numbered, quiet=True)
+        write_csv(tmp_path / "test.csv", numbered)
+        assert cli.main(["evaluate", str(model), str(tmp_path / "test.csv")]) == 1
+        assert "test.csv, line 2: the labels of the texts are 1, 2" in capsys.readouterr().err
+
     def test_a_model_without_a_head_gets_one(self, tmp_path: Path):
         tokenizer = word_pieces()
         bert("sequence", len(tokenizer)).bert.save_pretrained(tmp_path / "base")

@@ -1,6 +1,7 @@
 """Models that give several labels at once: each a yes or no of its own, one of which is explained and attacked."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from reviews import BLAME, PRAISE, write_csv
 import wordward
 from wordward.cli.main import main
 from wordward.datasets import DataError, Example
-from wordward.runs.label_cells import decided, labels_in, with_names
+from wordward.runs.label_cells import check_counted, decided, labels_in, numbers_read, with_names
 from wordward.runs.opening import opener
 from wordward.runs.scoring import several_evaluation
 from wordward.support.errors import RunError, SettingError
@@ -378,6 +379,8 @@ class TestLists:
         (("1.0", "2.0"), ("1", "2.0", "0"), ("1.0", "2.0", "0")),  # names, not places
         (("1", "2"), ("1.0", "2", "0"), ("1", "2", "0")),
         (("Up", "up"), ("up", "UP", "1"), ("up", "UP", "up")),  # which of both is not known
+        (("1 star", "2 stars"), ("1", "2", "0"), ("1 star", "2 stars", "0")),  # the numbers in their names
+        (("top 5", "top 10", "rest"), ("1", "5"), ("top 10", "5")),  # not all names have one
     ],
 )
 def test_labels_as_a_model_names_them(
@@ -386,6 +389,43 @@ def test_labels_as_a_model_names_them(
     assert tuple(each.label for each in with_names(labels, [Example("", name) for name in given])) == named
     (tags,) = with_names(labels, [Example("", tags=given)])
     assert tags.tags == named
+
+
+@pytest.mark.parametrize(
+    ("labels", "given", "own"),
+    [
+        (("bad", "good"), ("1", "2"), "are 1, 2, those of the model 0, 1 (0 is bad, 1 is good)"),
+        (("LABEL_0", "LABEL_1", "LABEL_2"), ("3", "1"), "are 1, 3, those of the model 0, 1, 2 (0 is LABEL_0"),
+        (("0", "1"), ("1.0", "2.0"), "are 1, 2, those of the model 0, 1:"),
+        (("1 star", "2 stars"), ("0", "1"), "are 0, 1, those of the model 1, 2 (1 is 1 star, 2 is 2 stars)"),
+    ],
+)
+def test_labels_counted_from_another_number_are_refused(
+    labels: tuple[str, ...], given: tuple[str, ...], own: str
+) -> None:
+    with pytest.raises(DataError, match=re.escape(f"the labels of the texts {own}")):
+        check_counted(labels, [Example("", name) for name in given])
+
+
+@pytest.mark.parametrize(
+    ("labels", "given"),
+    [
+        (("bad", "good"), ("0", "1")),
+        (("bad", "good"), ("1", "fine")),
+        (("1", "2"), ("1", "2")),
+        (("a", "b"), ("7", "8")),
+    ],
+)
+def test_labels_counted_alike_or_strange_in_another_way_are_not(
+    labels: tuple[str, ...], given: tuple[str, ...]
+) -> None:
+    check_counted(labels, [Example("", name) for name in given])
+
+
+def test_which_labels_numbers_are_read_as_is_told() -> None:
+    texts = [Example("", label) for label in ("1", "0", "good", None)]
+    assert numbers_read(("bad", "good"), texts) == "0 as bad, 1 as good"
+    assert numbers_read(("LABEL_0", "LABEL_1"), texts) == numbers_read(("0", "1"), texts) == ""
 
 
 def test_numbers_of_labels_as_pandas_writes_them_beside_a_missing_one() -> None:

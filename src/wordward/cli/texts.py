@@ -55,7 +55,8 @@ def texts_in(
 ) -> "list[Example]":
     """The texts of a file, which is read as those of the run were but for the `columns` that are given."""
     from wordward.datasets.incoming import called
-    from wordward.support.console import waiting
+    from wordward.runs.label_cells import numbers_read
+    from wordward.support.console import say, waiting
     from wordward.text.chosen import read_as
 
     chosen = {name: value for name, value in columns.items() if value is not None and value is not False}
@@ -65,7 +66,11 @@ def texts_in(
         examples = read_as(
             data, file, labelled=labelled, group_column=group_column, several_labels=several, quiet=quiet
         )
-    return run.examples(examples)
+    with naming(called(file)):
+        known = run.examples(examples)
+    if not (several or run.trained_here) and (read := numbers_read(run.labels, examples)):
+        say(f"labels are numbers, read as those of {run.folder}: {read}", quiet=quiet)
+    return known
 
 
 def is_file(name: str) -> bool:

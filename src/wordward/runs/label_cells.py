@@ -1,5 +1,6 @@
 """How files write labels: of a text that has several at once, or none, and those that a model names otherwise."""
 
+import re
 from ast import literal_eval
 from collections.abc import Sequence
 from dataclasses import replace
@@ -63,8 +64,7 @@ def with_names(labels: Sequence[str], examples: Sequence[Example]) -> list[Examp
     One that is not known stays as it is, to be refused.
     """
     alike = [folded(name) for name in labels]
-    numbers = any(name.isdecimal() for name in alike)  # which are names then, and not places
-    named = {} if numbers else {str(at): name for at, name in enumerate(labels)}
+    named = _numbered(alike, labels)
     named |= {close: name for close, name in zip(alike, labels, strict=True) if alike.count(close) == 1}
 
     def known(name: str) -> str:
@@ -78,3 +78,44 @@ def with_names(labels: Sequence[str], examples: Sequence[Example]) -> list[Examp
         )
         for example in examples
     ]
+
+
+def _numbered(alike: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
+    """The labels by number: by that in its name if each has one of its own (1 star), else by place, from 0.
+
+    Where a name is a number itself, none has another.
+    """
+    if any(name.isdecimal() for name in alike):
+        return {}
+    inside = [found for name in alike for found in re.findall(r"\d+", name)]
+    own = len(inside) == len(set(inside)) == len(labels) and all(map(re.compile(r"\d").search, alike))
+    return dict(zip(inside if own else map(str, range(len(labels))), labels, strict=True))
+
+
+def check_counted(labels: Sequence[str], examples: Sequence[Example], *, way: str = "") -> None:
+    """Refuse labels that are numbers from 1 on where the model's are from 0 on, or the other way round.
+
+    All but the first or last of them would be taken for those of their neighbours.
+    """
+    alike = [folded(name) for name in labels]
+    known = _numbered(alike, labels) or dict(zip(alike, labels, strict=True))
+    given = {folded(name) for example in examples for name in example.names if name is not None}
+    if given <= known.keys() or not all(name.isdecimal() for name in given | known.keys()):
+        return
+    numbers, places = sorted(map(int, given)), {int(name) for name in known}
+    if any({number + by for number in numbers} <= places for by in (-1, 1)):
+        strange = next(each for each in examples if not known.keys() >= {folded(name) for name in each.names if name})
+        own = ", ".join(f"{number} is {name}" for number, name in known.items() if number != name)
+        theirs, its = (", ".join(map(str, each)) for each in (numbers, sorted(places)))
+        raise DataError(
+            f"the labels of the texts are {theirs}, those of the model {its}{own and f' ({own})'}: number those of "
+            f"the texts as the model does{way}",
+            line=strange.line,
+        )
+
+
+def numbers_read(labels: Sequence[str], examples: Sequence[Example]) -> str:
+    """Which labels numbers are taken for that are not in their names, in words; empty where there are none."""
+    named = _numbered([folded(name) for name in labels], labels)
+    given = {folded(name) for example in examples for name in example.names if name is not None} & named.keys()
+    return ", ".join(f"{each} as {named[each]}" for each in sorted(given, key=int) if each not in named[each])

@@ -14,7 +14,7 @@ from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_methods
 from wordward.perturbation.tap import evaluating
 from wordward.runs.given import Text, as_example, listed
-from wordward.runs.label_cells import with_names
+from wordward.runs.label_cells import check_counted, with_names
 from wordward.runs.prediction import Prediction, TokenPrediction, named
 from wordward.runs.reading import Reading, no_words
 from wordward.runs.scoring import Evaluation, evaluation, logits_of, probabilities
@@ -125,6 +125,7 @@ class Run(TrainedModel):
             )
         if self.trained_here and self.config.transformer is None:
             return examples
+        check_counted(self.labels, examples)
         return with_names(self.labels, examples)
 
     def predict_readings(self, readings: Sequence[Reading]) -> list[Prediction]:

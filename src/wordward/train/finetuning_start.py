@@ -16,7 +16,7 @@ from wordward.perturbation.tap import Tap
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.hub import check_folder, known_labels, load_model, load_tokenizer, longest
 from wordward.runs.input_table import model_at_hand
-from wordward.runs.label_cells import with_names
+from wordward.runs.label_cells import check_counted, numbers_read, with_names
 from wordward.runs.pieces import PieceReader, separator_of
 from wordward.support.console import say
 from wordward.support.device import pick_device
@@ -251,14 +251,18 @@ def _settled_labels(
         return examples, classes
     renamed = {name: with_names(own, of_kind) for name, of_kind in examples.items()}
     if {label for example in renamed["train"] for label in example.names} <= set(own):
+        if read := numbers_read(own, examples["train"]):
+            say(f"labels are numbers, read as those of {source}: {read}", quiet=quiet)
         return renamed, own
     unnamed = all(name == f"LABEL_{number}" for number, name in enumerate(own))
     if unnamed and len(own) == len(classes):
         named = ", ".join(f"{old} as {new}" for old, new in zip(own, classes, strict=True))
         say(f"the labels of {source} have no names; they are taken in alphabetical order, {named}", quiet=quiet)
         return examples, classes
+    instead = ", or train for the labels of the texts instead with `new_labels=True`"
+    check_counted(own, examples["train"], way=instead)
     strange = next(name for name in classes if with_names(own, [Example("", name)])[0].label not in own)
     raise DataError(
         f"expected labels of {source} ({', '.join(own)}), as names or numbers; got {strange!r}: rename the labels of "
-        "the texts, leave such texts out, or train for the labels of the texts instead with `new_labels=True`"
+        f"the texts, leave such texts out{instead}"
     )
