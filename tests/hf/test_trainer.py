@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 import transformers
 from beside import in_two
-from hf_tiny import RANDOM, arguments, bert, gradients, rows, trainer, word_pieces
+from hf_tiny import CONFIGS, RANDOM, arguments, bert, gradients, rows, trainer, word_pieces
+from reviews import reviews
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -167,6 +168,62 @@ class TestTraining:
             ours, theirs = (each.state.log_history[0] for each in (made, whole))
             for name in [key for key in theirs if key.endswith("loss")]:
                 assert ours[name] == pytest.approx(theirs[name], rel=1e-4)
+
+    @pytest.mark.parametrize("method", ["baseline", "iadvt+ivat"])
+    def test_parts_of_a_language_model_accumulate_to_the_whole(self, tmp_path: Path, method: str):
+        """A text's first token is read, but not foretold: it has no label that counts."""
+        tokenizer = word_pieces()
+        read = [tokenizer(each.text[: 12 + 9 * at]) for at, each in enumerate(reviews(8))]
+        texts = [{name: each[name] for name in ("input_ids", "attention_mask")} for each in read]
+
+        def update(size: int) -> dict[str, Tensor]:
+            torch.manual_seed(0)
+            sizes = CONFIGS["llama"] | {"vocab_size": len(tokenizer), "hidden_size": 16, "initializer_range": 0.3}
+            config = transformers.AutoConfig.for_model("llama", **(sizes | {"max_position_embeddings": 64}))
+            pad = transformers.DataCollatorForLanguageModeling(tokenizer, mlm=False)
+            made = trainer(
+                tmp_path,
+                method=method,
+                model=transformers.AutoModelForCausalLM.from_config(config),
+                tokenizer=tokenizer,
+                given={"train_dataset": texts, "data_collator": pad},
+                settings={"epsilon": 1.0},
+                per_device_train_batch_size=size,
+                gradient_accumulation_steps=8 // size,
+            )
+            return gradients(made)
+
+        torch.testing.assert_close(update(2), update(8))
+
+    @pytest.mark.parametrize("method", ["baseline", "iadvt+ivat"])
+    @pytest.mark.skipif(not hasattr(transformers.Trainer, "loss_is_scaled_for_ga"), reason="newer transformers ask")
+    def test_a_loss_that_is_its_part_of_the_update_is_not_divided(self, tmp_path: Path, method: str):
+        class Parts(transformers.Trainer):
+            loss_is_scaled_for_ga = True
+
+            def compute_loss(
+                self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+            ) -> Any:
+                labels = inputs.pop("labels")
+                outputs = model(**inputs)
+                loss = F.cross_entropy(outputs.logits, labels, reduction="sum") / 8
+                return (loss, outputs) if return_outputs else loss
+
+        class Ours(AdversarialTrainer, Parts):
+            pass
+
+        def update(size: int) -> dict[str, Tensor]:
+            other = trainer(tmp_path, method=method)
+            given = arguments(tmp_path, per_device_train_batch_size=size, gradient_accumulation_steps=-(-8 // size))
+            texts: Any = other.train_dataset
+            made = Ours(
+                other.model, given, train_dataset=texts, processing_class=word_pieces(), adversarial=other.adversarial
+            )
+            return gradients(made)
+
+        whole = update(8)
+        assert whole["classifier.weight"].abs().max() > 1e-4
+        torch.testing.assert_close(update(3), whole)
 
     def test_losses_are_logged_one_by_one(self, tmp_path: Path):
         made = trainer(tmp_path, method="iadvt+ivat", max_steps=4, logging_steps=2, learning_rate=0.01)

@@ -7,6 +7,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data.distributed import DistributedSampler
@@ -120,15 +121,23 @@ def perturbed(inputs: Any, ordinary: Ordinary) -> Tensor:
     return mask.flatten(0, -2)
 
 
-def tagged(inputs: Any, ordinary: Ordinary) -> Tensor:
+def _labels(trainer: Any, batch: Any) -> Tensor | None:
+    """The labels, where their logits are: a causal language model tells a token one place before it."""
+    labels = batch.get("labels")
+    if labels is None or not getattr(trainer, "_loss_shifts_labels", False):  # which older versions do not tell
+        return labels
+    return F.pad(labels[..., 1:], (0, 1), value=IGNORE)
+
+
+def tagged(trainer: Any, inputs: Any) -> Tensor:
     """Where a tag's divergence counts, (batch, time): where its label does, else at all that is perturbed."""
-    mask, labels = perturbed(inputs, ordinary), inputs.get("labels")
+    mask, labels = perturbed(inputs, trainer._ordinary), _labels(trainer, inputs)
     return labels != IGNORE if labels is not None and labels.shape == mask.shape else mask
 
 
-def label_count(batch: Any) -> Tensor:
+def label_count(trainer: Any, batch: Any) -> Tensor:
     """How many labels of a batch count."""
-    labels = batch.get("labels")
+    labels = _labels(trainer, batch)
     return torch.zeros(()) if labels is None else labels.ne(IGNORE).sum()
 
 
@@ -141,13 +150,13 @@ class Accumulated(NamedTuple):
     tokens: Tensor  # of those texts, that count
 
 
-def accumulated(trainer: Any, batches: Sequence[Any], read: Sequence[Any], ordinary: Ordinary) -> Accumulated | None:
+def accumulated(trainer: Any, batches: Sequence[Any], read: Sequence[Any]) -> Accumulated | None:
     """What the batches of an update hold, and those `read` for KL; None where the update has one batch."""
     steps, many = len(batches), trainer.args.world_size > 1
     if not batches or (steps == 1 and not many):
         return None
-    labels = sum(label_count(batch) for batch in batches)
-    masks = [tagged(batch, ordinary) for batch in read]
+    labels = sum(label_count(trainer, batch) for batch in batches)
+    masks = [tagged(trainer, batch) for batch in read]
     texts, tokens = sum(len(mask) for mask in masks), sum(mask.sum() for mask in masks)
     sizes = torch.stack([torch.as_tensor(size, device=trainer.args.device) for size in (labels, texts, tokens)])
     if many and trainer.args.average_tokens_across_devices:

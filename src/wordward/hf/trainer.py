@@ -168,9 +168,10 @@ class AdversarialTrainer(Trainer):
         """What the Trainer makes of a pass (its own smoothing or function included), and the model's outputs."""
         loss, outputs = super().compute_loss(model, dict(inputs), return_outputs=True, num_items_in_batch=items)
         together = self._together
-        if together is None or self.compute_loss_func is not None or "labels" not in inputs:
+        own = self._scaled or self.compute_loss_func is not None
+        if together is None or own or "labels" not in inputs:
             return loss, outputs
-        return loss * (label_count(inputs) * together.steps / together.labels), outputs
+        return loss * (label_count(self, inputs) * together.steps / together.labels), outputs
 
     def _weight(self) -> Tensor | float:
         """For how much the methods' losses count in this step."""
@@ -213,7 +214,7 @@ class AdversarialTrainer(Trainer):
         if self.unlabelled_dataset is not None:
             inputs = self._drawn.pop(0) if self._drawn else self._draw()
         bare = {name: value for name, value in inputs.items() if name not in self.label_names}
-        mask, counted = perturbed(inputs, self._ordinary), tagged(inputs, self._ordinary)
+        mask, counted = perturbed(inputs, self._ordinary), tagged(self, inputs)
         target = partial(self._target, bare) if self._target else None
         losses, together = {}, self._together
         for adversary in virtual:
@@ -223,7 +224,7 @@ class AdversarialTrainer(Trainer):
             if together is not None:
                 by_token = outcome.clean.dim() > 2 and self.adversarial.average == "tokens"
                 part = counted.sum() / together.tokens if by_token else len(mask) / together.texts
-                share = share * (part if self.compute_loss_func is not None else part * together.steps)
+                share = share * (part if self._scaled else part * together.steps)
             losses[adversary.method.name] = self._backward(share * outcome.loss)
         return losses
 
@@ -238,10 +239,16 @@ class AdversarialTrainer(Trainer):
         return self._accumulated if self.is_in_train else None
 
     @property
+    def _scaled(self) -> bool:
+        """Whether each batch's loss is its part of the update's already, so that the Trainer divides none."""
+        said = getattr(self, "loss_is_scaled_for_ga", None)  # which older versions do not ask
+        return self.compute_loss_func is not None if said is None else said
+
+    @property
     def _divided(self) -> int:
         """By how many batches the Trainer divides the loss of each."""
         together = self._together
-        return together.steps if together is not None and self.compute_loss_func is None else 1
+        return 1 if together is None or self._scaled else together.steps
 
     def get_batch_samples(self, *args: Any, **options: Any) -> Any:
         """The batches of one update; what they hold together is noted, and as many unlabelled ones are drawn."""
@@ -249,7 +256,7 @@ class AdversarialTrainer(Trainer):
         self._drawn = [self._draw() for _ in batches] if self.unlabelled_dataset is not None else []
         virtual = any(not method.recipe.needs_labels for method in self.methods)
         read = (self._drawn or batches) if virtual else []
-        self._accumulated = accumulated(self, batches, read, self._ordinary)
+        self._accumulated = accumulated(self, batches, read)
         return batches, items
 
     def _draw(self) -> Any:
