@@ -108,7 +108,7 @@ def test_files(here: Path, capsys: pytest.CaptureFixture[str]):
 
 
 def test_texts_are_escaped(here: Path):
-    nasty = [wordward.Example("warm <script>alert(1)</script> | film &", "good")]
+    nasty = [wordward.Example("warm <script>alert(1)</script> | film & \ufffe\uffff\x1b\x85", "good")]
     write_csv(here / "test.csv", nasty)
     assert checked("--html", "a.html", "--card", "a.md", "--junit", "a.xml", "--max-flip-rate", "0") == 1
     assert "<script>alert" not in (here / "a.html").read_text() + (here / "a.md").read_text()

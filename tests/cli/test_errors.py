@@ -2,6 +2,7 @@
 
 import ast
 import errno
+import json
 import pickle
 import re
 from functools import partial
@@ -15,6 +16,7 @@ from experiments import __main__ as experiments
 from experiments.reproduce import TableError
 from wordward.cli.errors import SETTING, UsageError, in_flags, message_of, settings_of
 from wordward.cli.main import COMMANDS, main
+from wordward.cli.standard import json_line
 from wordward.config import DataSettings, TrainingSettings
 from wordward.config.toml import flag_of
 from wordward.perturbation.settings import MethodSettings
@@ -44,6 +46,18 @@ def test_below_the_command_line_no_message_names_a_flag() -> None:
         if (named := set(re.findall(r"--[a-z-]+", text)) & FLAGS)
     ]
     assert found == []
+
+
+def test_no_message_steers_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor does a record on standard output turn the direction of what follows, or end its line."""
+    (tmp_path / "a.csv").write_text("te\x1b[2Jxt\x07,\x9b31mlabel\nwarm,good\n", encoding="utf-8")
+    assert main(["train", "--train", str(tmp_path / "a.csv"), "--out", str(tmp_path / "run")]) == 1
+    said = capsys.readouterr().err
+    assert "found te [2Jxt ,  31mlabel" in said
+    console.say("x\x1b[2Jy\nz")
+    assert capsys.readouterr().err == "x [2Jy\nz\n"
+    line = json_line(text := "\x1b\x9b\u2028\u202e\u2067שלום 👍🏽 \N{LATIN SMALL LETTER O WITH DIAERESIS}")
+    assert (json.loads(line), line.isprintable()) == (text, True)
 
 
 def test_every_setting_in_a_message_is_a_flag_of_a_command() -> None:

@@ -71,3 +71,12 @@ def test_nothing_where_it_is_quiet_quick_or_not_the_first_process(
 
 def test_half_a_minute() -> None:
     assert console.EVERY <= 30
+
+
+def test_a_name_in_brackets_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = io.StringIO()
+    monkeypatch.setattr(console, "console", Console(file=output, force_terminal=True, width=80))
+    with console.progress() as bars:
+        bars.add_task("runs/[/red]", total=2)
+        bars.refresh()
+    assert "runs/[/red]" in output.getvalue()

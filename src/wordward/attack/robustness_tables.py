@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from wordward.attack.robustness import Guided, Robustness
-from wordward.explain.wording import plain
 from wordward.runs.metrics import Interval, intervals_to_json
 from wordward.support.errors import MissingExtraError, SettingError
 from wordward.support.files import write
+from wordward.support.wording import plain
 
 # For each line: the colours of the report's page, and markers and dashes for readers who cannot tell them apart.
 LOOKS = (

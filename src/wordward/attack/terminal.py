@@ -10,7 +10,7 @@ from rich.text import Text
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.summary import Summary
 from wordward.attack.wording import AROUND, stretches, telling, told
-from wordward.explain.wording import plain
+from wordward.support.wording import plain
 
 
 def show(

@@ -5,7 +5,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from wordward.attack.checked import Check
-from wordward.explain.wording import plain
 from wordward.report.checked import (
     JUDGED,
     NONE,
@@ -20,6 +19,7 @@ from wordward.report.checked import (
     verdict,
     way_out,
 )
+from wordward.support.wording import plain
 
 
 def show(check: Check, count: int) -> None:

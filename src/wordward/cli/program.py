@@ -16,7 +16,7 @@ from wordward.cli.help import PLAIN, fitted
 from wordward.support.errors import WordwardError
 from wordward.support.threads import keep_memory, wait_passively
 from wordward.support.version import __version__
-from wordward.support.wording import showing
+from wordward.support.wording import plain, showing
 
 STOPPED = 130  # exit status after Ctrl-C
 
@@ -82,7 +82,7 @@ def run(parsed: Callable[[list[str]], Any], commands: Mapping[str, Any], argumen
                 raise
             print_exc()
             return failed
-        print(f"wordward: {flags(message)}", file=sys.stderr)
+        print(f"wordward: {plain(flags(message), keep=chr(10))}", file=sys.stderr)
         return failed
     except KeyboardInterrupt:
         print("wordward: stopped", file=sys.stderr)

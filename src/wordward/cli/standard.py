@@ -1,12 +1,16 @@
 """Standard input as texts, and records on standard output."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from io import BufferedReader
 from typing import Any, cast
 
 from wordward.cli.errors import UsageError
+
+# What JSON leaves as it is: further controls, ends of lines, and marks that turn the direction of what follows.
+STEERING = re.compile(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def standard_input() -> Iterator[list[str]]:
@@ -33,5 +37,6 @@ def standard_input() -> Iterator[list[str]]:
 
 
 def json_line(record: Any) -> str:
-    """A record as JSON for standard output, escaped where that is not UTF-8."""
-    return json.dumps(record, ensure_ascii=not (sys.stdout.encoding or "utf-8").lower().startswith("utf"))
+    """A record as JSON for standard output; escaped where that is not UTF-8, and what steers a terminal."""
+    text = json.dumps(record, ensure_ascii=not (sys.stdout.encoding or "utf-8").lower().startswith("utf"))
+    return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -78,7 +78,7 @@ def _print_classes(kind: str, unit: str, classes: "Mapping[str, ClassScores]") -
     """A table of the scores of each class; a dash for what is a share of nothing."""
     from rich.cells import cell_len, set_cell_size
 
-    from wordward.explain.wording import plain
+    from wordward.support.wording import plain
 
     names = {name: plain(name) for name in classes}  # a label may hold a line break
     width = max(len(kind), *map(cell_len, names.values()))

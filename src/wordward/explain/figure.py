@@ -9,9 +9,10 @@ from typing import Any
 
 from wordward.explain import wording
 from wordward.explain.explanation import Explanation, Place
-from wordward.explain.wording import Line, Part, plain
+from wordward.explain.wording import Line, Part
 from wordward.support.errors import MissingExtraError, SettingError
 from wordward.support.files import write
+from wordward.support.wording import plain
 
 FORMATS = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}  # no date: always the same
 WORDS = 32  # of a text that a figure shows

@@ -9,7 +9,8 @@ from rich.cells import cell_len
 
 from wordward.explain import wording
 from wordward.explain.explanation import Explanation, Pull
-from wordward.explain.wording import Part, headings, marked, part_of, plain, predicted
+from wordward.explain.wording import Part, headings, marked, part_of, predicted
+from wordward.support.wording import plain
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from wordward.explain import wording
 from wordward.explain.explanation import Explanation, Place
-from wordward.explain.wording import UNKNOWN, Part, plain
+from wordward.explain.wording import UNKNOWN, Part
+from wordward.support.wording import plain
 
 COLOURS = {"classify": "blue", "tag": "green"}
 WORDS = 40  # of a text that a screen shows

@@ -1,6 +1,5 @@
 """The words and numbers of an explanation that the terminal, HTML and the figure share."""
 
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -253,14 +252,6 @@ def predicted(explanation: Explanation) -> str:
     parts += [f"{tag}: {words}" for tag, words in tags_of(explanation)]
     parts += [f"(model {explanation.model})"] if explanation.model else []
     return "   ".join(parts)
-
-
-def plain(text: str, *, keep: str = "") -> str:
-    """A text without line breaks and without the characters that steer a terminal."""
-    if text.isprintable():  # most are; this takes no time
-        return text
-    steering = ("Cc", "Zl", "Zp", "Cs")  # the last are halves of characters, which no file can hold
-    return "".join(" " if unicodedata.category(c) in steering and c not in keep else c for c in text)
 
 
 def _words(count: int) -> str:

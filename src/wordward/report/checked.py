@@ -5,12 +5,11 @@ from wordward.attack.checked import BreakingWord, Check
 from wordward.attack.conditions import under
 from wordward.attack.wording import seen, stretches, told
 from wordward.explain.html import render
-from wordward.explain.wording import plain
 from wordward.report.tables import between, count, rate
 from wordward.runs.metrics import Interval
 from wordward.support.markdown import escaped
 from wordward.support.version import __version__
-from wordward.support.wording import shown
+from wordward.support.wording import plain, shown
 
 SHOWN = 5  # texts on a card and on a page
 MANY = 0.25  # of the texts, left as they are, which is told

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from wordward.attack.checked import Check
-from wordward.explain.wording import plain
 from wordward.report.checked import SHOWN, inline, rows
+from wordward.support.wording import plain
 
 
 def junit(check: Check) -> str:

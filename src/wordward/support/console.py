@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from wordward.support.wording import shown
+from wordward.support.wording import plain, shown
 
 console = Console(stderr=True, highlight=False)
 EVERY = 30.0  # seconds between two lines of progress, where there are no bars
@@ -93,7 +93,7 @@ def progress(*, quiet: bool = False) -> Progress:
     shown = not quiet and _first()
     bars = shown and console.is_terminal
     return _Lines(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         _Speed(),
@@ -118,7 +118,7 @@ def waiting(what: str, *, quiet: bool = False) -> Iterator[None]:
 def say(text: str, *, quiet: bool = False) -> None:
     """Print a message on standard error."""
     if not quiet and _first():
-        console.print(shown(text), markup=False, soft_wrap=True)
+        console.print(plain(shown(text), keep="\n"), markup=False, soft_wrap=True)
 
 
 def _first() -> bool:

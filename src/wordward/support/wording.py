@@ -1,5 +1,6 @@
-"""How a message names settings: in backquotes, as in Python, or as whoever shows it writes them."""
+"""How messages are worded: settings in backquotes, or as whoever shows it writes them; no characters that do harm."""
 
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -20,3 +21,12 @@ def showing(wording: Callable[[str], str]) -> Iterator[None]:
         yield
     finally:
         _wording = before
+
+
+def plain(text: str, *, keep: str = "") -> str:
+    """A text without line breaks and without the characters that steer a terminal or that XML forbids."""
+    if text.isprintable():  # most are; this takes no time
+        return text
+    steering = ("Cc", "Zl", "Zp", "Cs")  # the last are halves of characters, which no file can hold
+    harmful = {c for c in set(text) if unicodedata.category(c) in steering or c in "\ufffe\uffff"}.difference(keep)
+    return "".join(" " if c in harmful else c for c in text)
