@@ -93,6 +93,17 @@ def test_unknown_words_one_word_and_no_words(name: str, kind: str) -> None:
     check(wordward.adversary(model, name, epsilon=2.0, k=3)(lambda: model(ids), labels), ids, model)
 
 
+@pytest.mark.parametrize("kind", ["classifier", "tagger"])
+@pytest.mark.parametrize("name", EVERY)
+def test_a_batch_without_texts_adds_nothing(name: str, kind: str) -> None:
+    """As where of some texts only those are kept that a model is sure of."""
+    model, ids = make(kind), padded([[3, 4, 5]])[:0]
+    labels = torch.zeros(0, dtype=torch.int64) if kind == "classifier" else ids
+    out = wordward.adversary(model, name, epsilon=2.0, k=3)(lambda: model(ids), labels)
+    check(out, ids, model)
+    assert out.loss == 0
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_a_text_of_a_hundred_thousand_words(name: str) -> None:
     model, length = Small(), 100_000

@@ -45,7 +45,7 @@ def kl(logits: Tensor, clean: Tensor, mask: Tensor | None = None, *, average: Av
     ratio = (log_clean - log_moved).masked_fill(log_clean == -torch.inf, 0.0)  # impossible classes
     divergences = (log_clean.exp() * ratio).sum(-1)  # (batch,) or (batch, time)
     if divergences.dim() == 1:
-        return divergences.mean()
+        return divergences.sum() / max(1, len(divergences))
     if mask is not None:
         _check_tokens(logits, mask)
     counted = torch.ones_like(divergences, dtype=torch.bool) if mask is None else mask
@@ -79,9 +79,9 @@ MEASURES: dict[str, Callable[[Loss, Tensor, Any], Tensor]] = {
 
 
 def _mean(values: Tensor, counted: Tensor, average: Average) -> Tensor:
-    """The mean over sentences of the sum over tokens, or the mean over all tokens that count."""
+    """The mean over sentences of the sum over tokens, or the mean over all tokens that count; of none 0."""
     total = values.masked_fill(~counted, 0.0).sum()
-    return total / (len(values) if average == "sentences" else counted.sum().clamp(min=1))
+    return total / (max(1, len(values)) if average == "sentences" else counted.sum().clamp(min=1))
 
 
 def _wide(logits: Tensor) -> Tensor:
