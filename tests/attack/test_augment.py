@@ -71,6 +71,13 @@ def test_only_texts_whose_label_stays_true_are_learnt_from() -> None:
     assert augmented([flipped, *others]) == [Augmented("a waarm film", "good", "typo: warm → waarm")]
 
 
+@pytest.mark.parametrize("name", ["more.csv", "more.jsonl"])
+def test_any_text_is_read_as_it_was_written(tmp_path: Path, name: str) -> None:
+    texts = ["warm\rfilm", 'so "warm"\r\nfilm', "\x00,\u2028\x85", "=1", "b"]
+    write_augmented(tmp_path / name, [Augmented(text, "good") for text in texts], ("text", "label"))
+    assert [example.text for example in read(tmp_path / name)] == texts
+
+
 def test_what_cannot_be_written_is_refused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SettingError, match=r"\.csv or \.jsonl"):
         write_augmented(tmp_path / "more.txt", [], ("text", "label"))

@@ -414,6 +414,16 @@ class TestEveryFormat:
         assert self.read(written(tmp_path, name, "\ufeff" + FILES[name])) == expected
         assert self.read(written(tmp_path, name, FILES[name].rstrip("\n"))) == expected
 
+    def test_joined_files_with_a_byte_order_mark_each(self, tmp_path, name: str):
+        marked, header = "\ufeff" + FILES[name], name in ("a.csv", "a.tsv")
+        joined = written(tmp_path, name, marked + "\n" * (not header) + marked)
+        if header:
+            with pytest.raises(DataError, match="got the header line again, as in concatenated files"):
+                self.read(joined)
+            return
+        twice = 2 * self.read(written(tmp_path, f"once{Path(name).suffix}", FILES[name]))
+        assert [(each.text, each.names) for each in self.read(joined)] == [(each.text, each.names) for each in twice]
+
     def test_bytes_that_are_not_utf8_are_placed(self, tmp_path, name: str):
         good = FILES[name].encode()
         at = good.rindex(b"\n", 0, -1) + 2  # the second byte of the last line

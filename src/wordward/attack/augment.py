@@ -83,5 +83,7 @@ def write_augmented(
         write(Path(path), "".join(f"{line}\n" for line in lines))
         return
     table = io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows([names, *rows])
+    # A carriage return alone is not quoted by itself where lines end in a line feed.
+    quoting = csv.QUOTE_ALL if any("\r" in cell for row in rows for cell in row) else csv.QUOTE_MINIMAL
+    csv.writer(table, lineterminator="\n", quoting=quoting).writerows([names, *rows])
     write(Path(path), table.getvalue())

@@ -81,11 +81,13 @@ def lines(path: Source) -> Iterator[str]:
             for number, raw in enumerate(_raw_lines(stream, path), start=1):
                 if number == 1:
                     _refuse_others(raw, path)
-                mark = len(codecs.BOM_UTF8) if number == 1 and raw.startswith(codecs.BOM_UTF8) else 0
+                line_bytes = raw
+                while line_bytes.startswith(codecs.BOM_UTF8):  # also where files that begin with it were joined
+                    line_bytes = line_bytes.removeprefix(codecs.BOM_UTF8)
                 try:
-                    line = raw[mark:].decode()
+                    line = line_bytes.decode()
                 except UnicodeDecodeError as error:
-                    at = mark + error.start
+                    at = len(raw) - len(line_bytes) + error.start
                     raise DataError(
                         f"expected UTF-8; got byte 0x{raw[at]:02x} at offset {offset + at} of the file: "
                         "save the file as UTF-8",
