@@ -73,7 +73,7 @@ def test_only_texts_whose_label_stays_true_are_learnt_from() -> None:
 
 @pytest.mark.parametrize("name", ["more.csv", "more.jsonl"])
 def test_any_text_is_read_as_it_was_written(tmp_path: Path, name: str) -> None:
-    texts = ["warm\rfilm", 'so "warm"\r\nfilm', "\x00,\u2028\x85", "=1", "b"]
+    texts = ["warm\rfilm", 'so "warm"\r\nfilm', "\x00,\u2028\x85.", "=1", "b"]
     write_augmented(tmp_path / name, [Augmented(text, "good") for text in texts], ("text", "label"))
     assert [example.text for example in read(tmp_path / name)] == texts
 
