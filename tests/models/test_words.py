@@ -1,11 +1,11 @@
-"""Word vectors: rows that are kept apart in training are there when a model is scored or saved."""
+"""Word vectors, rows kept apart in training among them, and the dropout after them."""
 
 import pytest
 import torch
 
 from wordward.config.settings import ModelSettings
 from wordward.models import Convolution
-from wordward.models.words import Words
+from wordward.models.words import Dropout, Words
 
 
 def test_rows_kept_apart_are_put_back_and_no_other_parameter_is_made() -> None:
@@ -47,3 +47,36 @@ def test_evidence_in_the_rows_that_are_left_is_still_not_trained() -> None:
     after = model.words.table.weight.detach()
     assert not torch.equal(after[3:, :4], before[3:, :4])
     assert torch.equal(after[:, 4:], before[:, 4:])
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.75])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_dropout_drops_as_often_as_it_says_and_keeps_the_mean(p: float, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    values = torch.full((401, 3, 257), 2.0, dtype=dtype, requires_grad=True)  # its size is no multiple of four
+    dropped = Dropout(p)(values)
+    assert dropped.dtype == dtype
+    assert (dropped == 0).double().mean().item() == pytest.approx(p, abs=4 * (p * (1 - p) / values.numel()) ** 0.5)
+    assert set(dropped.unique().tolist()) == {0.0, torch.tensor(2 / (1 - p), dtype=dtype).item()}
+    dropped.sum().backward()
+    assert values.grad is not None
+    assert torch.equal(values.grad * 2, dropped)
+
+
+def test_dropout_drops_each_number_whatever_its_neighbours() -> None:
+    torch.manual_seed(0)
+    kept = Dropout(0.5)(torch.ones(100_000, 8)).ne(0).double()
+    assert (torch.corrcoef(kept.T) - torch.eye(8)).abs().max() < 0.02
+
+
+def test_dropout_is_drawn_anew_by_the_seed_and_none_where_nothing_is_trained_or_dropped() -> None:
+    values, dropout = torch.randn(5, 7), Dropout(0.5)
+    torch.manual_seed(1)
+    first, second = dropout(values), dropout(values)
+    torch.manual_seed(1)
+    assert torch.equal(dropout(values), first)
+    assert not torch.equal(first, second)
+    assert torch.equal(dropout.eval()(values), values)
+    assert torch.equal(Dropout(0.0)(values), values)
+    assert torch.equal(Dropout(1.0)(values), torch.zeros(5, 7))
+    assert dropout.train()(torch.ones(0, 3)).shape == (0, 3)

@@ -348,7 +348,7 @@ def test_language_model_learns_and_starts_a_classifier(more_reviews: Path, tmp_p
     torch.testing.assert_close(mean, torch.zeros_like(mean), atol=1e-5, rtol=0)
     deviation = (share * (table - mean).square()).sum(0).sqrt()
     torch.testing.assert_close(deviation, torch.ones_like(deviation), atol=1e-4, rtol=0)
-    settings = replace(settings, training=replace(settings.training, epochs=12, patience=12))
+    settings = replace(settings, training=replace(settings.training, epochs=24, patience=24))
     assert train(settings, tmp_path / "run", quiet=True)["dev"]["error"] < 0.1
 
 

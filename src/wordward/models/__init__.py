@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from wordward.config.model import ModelSettings
 from wordward.models.convolution import Convolution
 from wordward.models.spelling import WIDTH, Spelling
-from wordward.models.words import Words
+from wordward.models.words import Dropout, Words
 from wordward.text.vocabulary import PAD
 
 CUTOFFS = (2_000, 10_000)  # adaptive softmax clusters of the authors' code
@@ -28,7 +28,7 @@ class Head(nn.Sequential):
     """FFNN: one hidden layer, from states to logits."""
 
     def __init__(self, states: int, hidden: int, dropout: float, classes: int) -> None:
-        super().__init__(nn.Linear(states, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, classes))
+        super().__init__(nn.Linear(states, hidden), nn.ReLU(), Dropout(dropout), nn.Linear(hidden, classes))
 
 
 class Classifier(nn.Module):
@@ -84,7 +84,7 @@ class LanguageModel(nn.Module):
         super().__init__()
         self.words = Words(size, settings.dim, settings.word_dropout)
         self.lstm = _lstm(settings.dim, settings.hidden)
-        self.dropout = nn.Dropout(settings.word_dropout)
+        self.dropout = Dropout(settings.word_dropout)
         cutoffs = [cutoff for cutoff in CUTOFFS if cutoff < size - 1] or [size // 2]
         narrowing = min(4.0, settings.hidden ** (1 / len(cutoffs)))  # a tail needs at least one unit
         self.softmax = AdaptiveSoftmax(settings.hidden, size, cutoffs, div_value=narrowing)

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wordward.config.model import ModelSettings
-from wordward.models.words import Words
+from wordward.models.words import Dropout, Words
 from wordward.text.vocabulary import PAD, UNK
 
 WIDTHS = (1, 2, 3)  # words of the phrases that a convolution reads
@@ -68,7 +68,7 @@ class Convolution(nn.Module):
         self.pairs = Pairs(size, classes) if settings.pairs else None
         self.phrases = nn.Linear(settings.dim, sum(WIDTHS) * settings.hidden, bias=False)
         self.thresholds = nn.Parameter(torch.zeros(len(WIDTHS), settings.hidden))
-        self.dropout = nn.Dropout(settings.head_dropout)
+        self.dropout = Dropout(settings.head_dropout)
         self.head = nn.Linear(len(WIDTHS) * settings.hidden, classes)
         self.hiding = True
         self.trust = nn.Parameter(torch.ones(()))

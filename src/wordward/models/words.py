@@ -9,6 +9,19 @@ from torch import Tensor, nn
 from wordward.text.vocabulary import PAD
 
 
+class Dropout(nn.Dropout):
+    """PyTorch's dropout, on a CPU in a third of the time: four numbers share one draw of 64 bits."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Drop each number with probability p (to within 1 / 65,536), and scale up the others."""
+        if not self.training or self.p in (0.0, 1.0) or input.device.type != "cpu":
+            return super().forward(input)
+        count = input.numel()
+        drawn = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)  # all 64 bits
+        kept = drawn.view(torch.int16)[:count].view(input.shape) >= round(self.p * 2**16) - 2**15
+        return input * kept.to(input.dtype).mul_(1 / (1 - self.p))
+
+
 class Words(nn.Module):
     """Word vectors and the dropout after them; the dropout is the site where r is added.
 
@@ -23,7 +36,7 @@ class Words(nn.Module):
     def __init__(self, size: int, dim: int, dropout: float, *, rescaled: bool = False) -> None:
         super().__init__()
         self.table = nn.Embedding(size, dim, padding_idx=PAD)  # starts at N(0, 1)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.register_buffer("apart", None, persistent=False)
         self.register_buffer("scale", torch.ones(dim) if rescaled else None)
         self.register_buffer("shift", torch.zeros(dim) if rescaled else None)
