@@ -29,7 +29,7 @@ def goal_of(
         if not run.trained_here:
             raise RunError(
                 f"{run.folder} was not trained by wordward, so there are no counts of its training texts to judge "
-                "swaps by: attack with `sense='any'`"
+                "swaps by: give labelled texts as `sense_from`, or attack with `sense='any'`"
             )
         raise RunError(
             f"{run.folder} has no word counts to judge swaps by: train it again, or attack with `sense='any'`"

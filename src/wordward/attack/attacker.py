@@ -13,6 +13,7 @@ from wordward.attack.edit_search import Editor, EditSearch
 from wordward.attack.goal import Goal
 from wordward.attack.guard import Guard
 from wordward.attack.guide import Guide
+from wordward.attack.judging import check_sense_from, judging
 from wordward.attack.queries import QueryGuide
 from wordward.attack.rereading import text_with
 from wordward.attack.rough import Rough
@@ -42,6 +43,7 @@ def attack_texts(
     *,
     corrections: Corrections | None = None,
     guard: Guard | None = None,
+    sense_from: Sequence[Text] = (),
     jobs: int = 1,
 ) -> list[Attacked]:
     """Words of each text swapped, or edited otherwise, until the prediction changes, each text verified by the model.
@@ -57,6 +59,8 @@ def attack_texts(
         corrections: For taggers of errors: what a flagged token should be, of `wordward.datasets.m2`.
         guard: From which probability a text is flagged, for a classifier that is used so: only flagged texts are
             attacked, until they are no longer.
+        sense_from: Of a model that wordward did not train: texts with their labels, best its training texts, by
+            whose words it is judged which edits keep the sense.
         jobs: Processes to use, each of which loads the run; more than one need a guarded main module.
 
     Returns:
@@ -69,7 +73,7 @@ def attack_texts(
         >>> found.before, found.after, len(found.changes) > 0
         ('good', 'bad', True)
     """
-    return list(attack(run, texts, settings, corrections=corrections, guard=guard, jobs=jobs))
+    return list(attack(run, texts, settings, corrections=corrections, guard=guard, sense_from=sense_from, jobs=jobs))
 
 
 def attack(
@@ -80,6 +84,7 @@ def attack(
     corrections: Corrections | None = None,
     guard: Guard | None = None,
     judge: Judge | None = None,
+    sense_from: Sequence[Text] = (),
     jobs: int = 1,
 ) -> Generator[Attacked, None, None]:
     """As `attack_texts`, each text as soon as it is done, in order.
@@ -91,6 +96,7 @@ def attack(
         corrections: For taggers of errors: what a flagged token should be.
         guard: From which probability a text is flagged, for a classifier that is used so.
         judge: The rule that tells which swaps keep the sense; by default from the run's own training texts.
+        sense_from: Labelled texts whose words it counts, of a model that wordward did not train.
         jobs: Processes to use.
 
     Returns:
@@ -108,6 +114,9 @@ def attack(
             f"settings must be `AttackSettings`, but are {settings!r:.60}: give true labels with the texts, as pairs "
             "(text, label)",
         )
+    if sense_from:
+        check_sense_from(run)
+        run = judging(run, run.examples(sense_from))
     options = settings, corrections, guard, judge
     attacker = Attacker(run, *options)
     examples = run.examples(texts)

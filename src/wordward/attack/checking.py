@@ -1,7 +1,5 @@
 """Whether a model holds out: how often it is right, as it is and under edits, against limits and an earlier check."""
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,13 +8,12 @@ from wordward.attack.conditions import Condition, limited, no_worse, unmeasurabl
 from wordward.attack.earlier import Earlier
 from wordward.attack.edits import not_made
 from wordward.attack.guard import Guard, check_guard, guard_at
+from wordward.attack.judging import check_sense_from, judged_by, judging, more_to_judge_by
 from wordward.attack.robustness import attack_all
 from wordward.attack.sense import few_to_judge_by, little_to_judge_by
 from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits, CheckSettings
 from wordward.datasets import DataError, Example
-from wordward.runs import run_folder
-from wordward.runs.counted import count_words
 from wordward.runs.given import check_labels
 from wordward.runs.run import Run
 from wordward.support.console import say
@@ -65,13 +62,13 @@ def check(
     # What cannot be measured or compared is refused before time is spent.
     _check_fitting(run, settings, sense_from)
     _check_measurable(run, settings, texts)
-    run = _judging(run, sense_from or texts)
+    run = judging(run, sense_from or texts)
     attack = replace(settings.attack, max_swaps=settings.budgets[-1])
     attack, caveat = _judgeable(run, attack, quiet=quiet)
     if why := not_made(attack.edits, (each.text for each in texts)):
         say(why, quiet=quiet)
-    judged_by = _judged_by(run, attack)
-    earlier = _earlier(settings, attack, judged_by)
+    by = None if attack.sense == "any" else judged_by(run)
+    earlier = _earlier(settings, attack, by)
     guard = _guard(run, settings, texts)
     found = Check(
         run.name,
@@ -84,7 +81,7 @@ def check(
         tuple(attack_all(run, texts, attack, "check", guard=guard, quiet=quiet, jobs=jobs)),
         guard=guard,
         groups=_groups(texts),
-        judged_by=judged_by,
+        judged_by=by,
         caveat=caveat,
     )
     found = replace(found, unmeasured=_unmeasured(found, run))
@@ -113,8 +110,8 @@ def _check_fitting(run: Run, settings: CheckSettings, sense_from: Sequence[Examp
         raise SettingError("target", f"expected a label of the model, {', '.join(run.labels)}; got {target!r}")
     if settings.flagged_by:
         check_guard(run, target, settings.flagged_by)
-    if sense_from and (run.trained_here or run.tagging):
-        raise SettingError("sense_from", _no_sense_from(run))
+    if sense_from:
+        check_sense_from(run)
 
 
 def _earlier(settings: CheckSettings, attack: AttackSettings, judged_by: str | None) -> Earlier | None:
@@ -153,35 +150,6 @@ def _groups(texts: Sequence[Example]) -> tuple[str, ...]:
     return tuple(each.group or "(none)" for each in texts)
 
 
-def _judging(run: Run, texts: Sequence[Example]) -> Run:
-    """The run, and where wordward did not train it, counts of the words of these texts by label to judge edits by."""
-    if run.trained_here or run.tagging or any(each.label is None for each in texts):
-        return run
-    return replace(run, counted=count_words(texts, run.labels))
-
-
-def _no_sense_from(run: Run) -> str:
-    """Why other texts cannot judge the sense of edits."""
-    if run.tagging:
-        return "`sense_from` is for classifiers: the sense of edits is not judged for a tagger"
-    way = f", or check {run.folder / run_folder.TRANSFORMER}" if run.config.transformer else ""
-    return f"{run.folder} has counted its own training texts, by which edits are judged: leave `sense_from` out{way}"
-
-
-def _judged_by(run: Run, settings: AttackSettings) -> str | None:
-    """A fingerprint of the texts given that decide which edits keep the sense; None where none do.
-
-    A run of wordward is judged by its own training texts, whatever these are.
-    """
-    counts = None if settings.sense == "any" or run.tagging or run.trained_here else run.class_counts()
-    if counts is None:
-        return None
-    names = sorted(run.labels)  # the same for a model that has its labels in another order
-    columns = counts.cpu().numpy()[:, [run.labels.index(name) for name in names]]
-    words = json.dumps([names, run.learnt.words], ensure_ascii=False).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(words + columns.tobytes()).hexdigest()[:16]
-
-
 def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> tuple[AttackSettings, str]:
     """The settings without a rule of sense where there is nothing to judge by; and what little there is, in words."""
     if settings.sense == "any":
@@ -194,10 +162,7 @@ def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> tuple[Atta
         return replace(settings, sense="any"), why if swaps else ""
     if not swaps or not (why := little_to_judge_by(run)):
         return settings, ""
-    more = "give more texts as `sense_from`, best the model's training texts, or `sense='any'`"
-    if run.trained_here:  # it has counted the words of all of them
-        more = "`sense='any'` makes them, too"
-    say(f"{why}: {more}", quiet=quiet)
+    say(f"{why}: {more_to_judge_by(run)}", quiet=quiet)
     return settings, why
 
 

@@ -21,6 +21,14 @@ Jobs = Annotated[
         help="Number of processes; by default one per core for 2,000 texts and more on a CPU, else one.",
     ),
 ]
+SenseFrom = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="FILE",
+        help="Labelled texts, such as those a model was trained on that wordward did not train, whose words are "
+        "counted by label to judge which edits change the sense; by default the texts that are attacked.",
+    ),
+]
 Format = Annotated[FileFormat | None, tyro.conf.arg(metavar="|".join(get_args(FileFormat)))]
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.cli.arguments import Device, FileColumns, Jobs, Quiet, several
+from wordward.cli.arguments import Device, FileColumns, Jobs, Quiet, SenseFrom, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_counts, check_files, holding, is_split, naming, opened, texts_of, warn
+from wordward.cli.texts import check_counts, check_files, holding, is_split, judged, naming, opened, texts_of, warn
 from wordward.config.attack import AttackSettings
 from wordward.config.fields import Name
 
@@ -45,6 +45,7 @@ class Attack:
     guides: Annotated[tuple[str, ...], several("METHOD")] = ()
     """Methods to compare as guides of the attack on one model, e.g. advt vat iadvt ivat."""
     settings: AttackSettings = field(default_factory=AttackSettings)
+    sense_from: SenseFrom = None
     limit: int | None = None
     """Attack only this many of the texts: a random but fixed selection."""
     labels: bool = True
@@ -73,19 +74,22 @@ class Attack:
 
     def __call__(self) -> None:
         self._check()
+        from wordward.datasets import sample
+
         if self.models:
             runs = [opened(self, path) for path in self.models]
             if len({run.tagging for run in runs}) > 1:
                 raise UsageError("expected models of one kind; got classifiers and taggers")
-            examples = self._examples(runs, self.given[0])
+            whole = self._examples(runs, self.given[0])
             warn(*runs)
             with naming(self.given[0]), holding(self, "figure"):
-                self._models(runs, examples)
+                self._models([judged(self, run, whole) for run in runs], sample(whole, self.limit))
             return
         run = opened(self, self.given[0])
-        examples = self._examples([run], None if self.text else self.given[1])
+        whole = self._examples([run], None if self.text else self.given[1])
         warn(run)
         with naming(None if self.text else self.given[1]), holding(self, "out", "csv"):
+            run, examples = judged(self, run, whole), sample(whole, self.limit)
             self._guides(run, examples) if self.guides else self._attack(run, examples)
 
     def _check(self) -> None:
@@ -112,7 +116,7 @@ class Attack:
 
     def _examples(self, runs: Sequence["Run"], data: str | None) -> list["Example"]:
         """The texts to attack."""
-        from wordward.datasets import Example, MissingError, sample
+        from wordward.datasets import Example, MissingError
 
         if data is None:
             return [Example(text) for text in self.text]
@@ -131,7 +135,7 @@ class Attack:
             raise MissingError(f"{error}{hint}") from None
         if not self.labels:
             examples = [replace(example, label=None, tags=None) for example in examples]
-        return sample(examples, self.limit)
+        return examples
 
     def _attack(self, run: "Run", examples: list["Example"]) -> None:
         """One run, text by text."""
@@ -140,6 +144,7 @@ class Attack:
         from wordward.attack.attacker import attack, side_by_side
         from wordward.attack.edits import not_made
         from wordward.attack.files import from_record, write_csv
+        from wordward.attack.judging import more_to_judge_by
         from wordward.attack.sense import little_to_judge_by
         from wordward.attack.summary import summarise
         from wordward.attack.terminal import show, show_texts
@@ -150,7 +155,7 @@ class Attack:
 
         judged = self.settings.sense == "kept" and "swap" in self.settings.edits
         if judged and (why := little_to_judge_by(run)):
-            say(f"{why}: --sense any makes them, too", quiet=self.quiet)
+            say(f"{why}: {more_to_judge_by(run)}", quiet=self.quiet)
         if self.settings.only_fitting and "swap" in self.settings.edits and (why := by_rules_for_english(run)):
             say(why, quiet=self.quiet)
         if why := not_made(self.settings.edits, (each.text for each in examples)):
@@ -185,6 +190,7 @@ class Attack:
 
     def _file(self, run: "Run", examples: Sequence["Example"]) -> "ResultsFile | None":
         """The file of --out, with what it holds already."""
+        from wordward.attack.judging import judged_by
         from wordward.runs.results_file import ResultsFile, describe, fingerprint
 
         if self.out is None:
@@ -193,7 +199,8 @@ class Attack:
         settings = asdict(self.settings)
         if self.settings.only_swaps:
             del settings["edits"]  # files of versions without edits are gone on with
-        described = describe(run, examples, settings=settings, corrections=corrections)
+        by = {} if run.trained_here else {"judged_by": judged_by(run)}
+        described = describe(run, examples, settings=settings, corrections=corrections, **by)
         return ResultsFile(self.out, described, command="attack", name="out", force=self.force)
 
     def _jobs(self, run: "Run", examples: Sequence["Example"]) -> int:

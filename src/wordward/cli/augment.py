@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet
+from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet, SenseFrom
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_counts, check_files, holding, naming, opened, texts_of, warn
+from wordward.cli.texts import check_counts, check_files, holding, judged, naming, opened, texts_of, warn
 from wordward.config.attack import AttackSettings, kinds_of
 from wordward.config.fields import Name
 
@@ -31,6 +31,7 @@ class Augment:
     out: Annotated[str, tyro.conf.arg(metavar="FILE.csv|FILE.jsonl")]
     """Where to write: the texts as they are, then the adversarial ones; the column "changed" says what was done."""
     settings: AttackSettings = field(default_factory=lambda: AttackSettings(sense="kept"))
+    sense_from: SenseFrom = None
     limit: int | None = None
     """Attack only this many of the texts: a random but fixed selection."""
     only_new: bool = False
@@ -56,7 +57,7 @@ class Augment:
         examples = texts_of(run, self.data, quiet=self.quiet, **vars(self.columns))
         warn(run)
         with naming(self.data), holding(self, "out"):
-            results = self._attack(run, sample(examples, self.limit))
+            results = self._attack(judged(self, run, examples), sample(examples, self.limit))
             found = augmented(results)
             texts = [*([] if self.only_new else as_given(examples)), *found]
             text, label, pair = self._names(run)
@@ -102,9 +103,14 @@ class Augment:
     def _attack(self, run: "Run", examples: list["Example"]) -> list["Attacked"]:
         from wordward.attack.attacker import attack
         from wordward.attack.edits import not_made
+        from wordward.attack.judging import more_to_judge_by
+        from wordward.attack.sense import little_to_judge_by
         from wordward.support.console import progress, say
         from wordward.support.workers import jobs_for
 
+        judging = self.settings.sense == "kept" and "swap" in self.settings.edits
+        if judging and (why := little_to_judge_by(run)):
+            say(f"{why}: {more_to_judge_by(run)}", quiet=self.quiet)
         if why := not_made(self.settings.edits, (each.text for each in examples)):
             say(why, quiet=self.quiet)
         jobs = jobs_for(self.jobs, len(examples), on_cpu=run.is_on_cpu)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet
+from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet, SenseFrom
 from wordward.cli.texts import check_counts, check_files, holding, naming, opened, texts_of, warn
 from wordward.config.check import CheckSettings
 from wordward.config.fields import Name
@@ -38,9 +38,7 @@ class Check:
     settings: CheckSettings = field(default_factory=CheckSettings)
     group_column: Annotated[Name, tyro.conf.arg(metavar="COLUMN")] = None
     """Name of a column, such as the language: the numbers are told for each of its values, too."""
-    sense_from: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
-    """Labelled texts, such as those a model was trained on that wordward did not train, whose words are counted by
-    label to judge which edits change the sense; by default TEXTS."""
+    sense_from: SenseFrom = None
     limit: int | None = None
     """Check with only this many of the texts: a random but fixed selection."""
     labels: bool = True

@@ -73,6 +73,18 @@ def texts_in(
     return known
 
 
+def judged(command: Any, run: "Run", whole: "Sequence[Example]") -> "Run":
+    """The run with what its edits are judged by: the texts of `sense_from`, else those that are attacked."""
+    from wordward.attack.judging import check_sense_from, judging
+
+    source = command.sense_from
+    if source is None:
+        return judging(run, run.examples(whole))
+    check_sense_from(run)
+    with naming(source):
+        return judging(run, texts_of(run, source, quiet=command.quiet, **vars(command.columns)))
+
+
 def is_file(name: str) -> bool:
     """Whether a text is also the name of a file, which may be meant."""
     try:

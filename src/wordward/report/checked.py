@@ -14,7 +14,7 @@ from wordward.support.wording import plain, shown
 SHOWN = 5  # texts on a card and on a page
 MANY = 0.25  # of the texts, left as they are, which is told
 NONE = "\N{EN DASH}"  # in the place of a number that was not measured
-JUDGED = {"kept": "sense kept", "changed": "sense changed", "unknown": "sense not judged"}
+JUDGED = {"kept": "sense kept", "changed": "sense changed", "unknown": "sense unknown"}
 
 
 def rows(check: Check) -> list[tuple[str, Interval | None, str]]:
@@ -117,7 +117,9 @@ def way_out(check: Check) -> str:
     if not check.unmeasured:
         return ""
     more = "" if check.judged_by is None else ", or more labelled texts to judge them by as `sense_from`"
-    return shown(f"to measure it under edits, give `sense='any'`, which makes also edits that cannot be judged{more}")
+    return shown(
+        f"to measure it under edits, give `sense='any'`, which makes also edits whose sense is unknown{more}"
+    )
 
 
 def value(interval: Interval | None) -> str:
