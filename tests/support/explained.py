@@ -9,7 +9,7 @@ from rich.console import Console
 from wordward.explain.explanation import Explanation, Place, Pull
 from wordward.explain.terminal import terminal
 
-EVIL = "</style><script>alert('x')</script> \"><img src=x onerror=alert(1)> &amp; {{7*7}} \x00\x1b[31m"
+EVIL = "</style><script>alert('x')</script> \"><img src=x onerror=alert(1)> &amp; {{7*7}} \x00\x1b[31m \u202e\u2066"
 TEXT = "Our “cast” was good, & the Zyxel ending <br> moved me."
 PULLS: dict[str, list[tuple[str, float, float]]] = {
     "Our": [("their", 0.5, 0.41)],

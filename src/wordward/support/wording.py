@@ -4,6 +4,8 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
 _wording: Callable[[str], str] = str
 
 
@@ -24,9 +26,12 @@ def showing(wording: Callable[[str], str]) -> Iterator[None]:
 
 
 def plain(text: str, *, keep: str = "") -> str:
-    """A text without line breaks and without the characters that steer a terminal or that XML forbids."""
+    """A text without line breaks, and without the characters that steer a terminal or that XML forbids.
+
+    Nor with marks that turn the direction of all that follows, which may be more than the text.
+    """
     if text.isprintable():  # most are; this takes no time
         return text
     steering = ("Cc", "Zl", "Zp", "Cs")  # the last are halves of characters, which no file can hold
     harmful = {c for c in set(text) if unicodedata.category(c) in steering or c in "\ufffe\uffff"}.difference(keep)
-    return "".join(" " if c in harmful else c for c in text)
+    return "".join(" " if c in harmful else c for c in text if c not in TURNING)
