@@ -244,6 +244,7 @@ def test_what_cannot_be_measured(run: Run, settings: AttackSettings):
         check(run, TEXTS, CheckSettings(settings, limits=CheckLimits(max_false_positives=0.5)))
     with pytest.raises(SettingError, match="expected a label of the model, bad, good; got 'fine'"):
         check(run, TEXTS, CheckSettings(settings, target="fine"))
+    assert check(run, TEXTS, CheckSettings(settings, target="GOOD")).target == "good"
     with pytest.raises(SettingError, match="numbers of edits, 1 or more"):
         check(run, TEXTS, CheckSettings(settings, budgets=()))
     with pytest.raises(DataError, match="there are none"):

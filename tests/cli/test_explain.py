@@ -54,7 +54,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_the_terminal_shows_prediction_and_pulls(run: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", run, TEXT, "--label", "bad", "--compare", "advt"]) == 0
+    assert main(["explain", run, TEXT, "--label", "Bad", "--compare", "advt"]) == 0
     shown = capsys.readouterr().out
     said = load_run(run, device="cpu").predict([TEXT])[0]
     assert f"{said.label} {100 * said.probabilities[str(said.label)]:.1f} %" in shown

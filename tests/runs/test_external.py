@@ -115,6 +115,7 @@ class TestAFolder:
         data = write_conll(tmp_path / "tags.conll", tagged(10))
         assert main(["evaluate", str(tagger), str(data), "--positive", "i", "--device", "cpu"]) == 0
         assert "f0.5" in capsys.readouterr().out
+        assert wordward.open_model(tagger, positive="I").config.training.positive == "i"
         with pytest.raises(
             SettingError, match=r"expected a tag that .* knows for `positive`; got 'x': give one of c, i"
         ):

@@ -16,7 +16,7 @@ from reviews import BLAME, PRAISE, write_csv
 import wordward
 from wordward.cli.main import main
 from wordward.datasets import DataError, Example
-from wordward.runs.label_cells import check_counted, decided, labels_in, numbers_read, with_names
+from wordward.runs.label_cells import check_counted, decided, labels_in, meant, numbers_read, with_names
 from wordward.runs.opening import opener
 from wordward.runs.scoring import several_evaluation
 from wordward.support.errors import RunError, SettingError
@@ -112,7 +112,7 @@ class TestAFolder:
 
     def test_one_label_is_a_run_of_its_own(self, folder: Path):
         several = wordward.open_model(folder, device="cpu")
-        run = wordward.open_model(folder, device="cpu", positive="blame")
+        run = wordward.open_model(folder, device="cpu", positive="Blame")
         assert run.labels == ("not blame", "blame")
         for found, one in zip(several.predict(TEXTS), run.predict(TEXTS), strict=True):
             assert one.probabilities["blame"] == pytest.approx(found.probabilities["blame"], abs=1e-6)
@@ -426,6 +426,12 @@ def test_which_labels_numbers_are_read_as_is_told() -> None:
     texts = [Example("", label) for label in ("1", "0", "good", None)]
     assert numbers_read(("bad", "good"), texts) == "0 as bad, 1 as good"
     assert numbers_read(("LABEL_0", "LABEL_1"), texts) == numbers_read(("0", "1"), texts) == ""
+
+
+def test_a_label_is_meant_in_another_case_where_only_one_can_be() -> None:
+    assert meant("POSITIVE ", ("Positive", "Negative")) == "Positive"
+    assert [meant(name, ("Up", "up")) for name in ("up", "UP")] == ["up", "UP"]
+    assert meant("fine", ("Positive", "Negative")) == "fine"
 
 
 def test_numbers_of_labels_as_pandas_writes_them_beside_a_missing_one() -> None:

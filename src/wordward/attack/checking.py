@@ -15,6 +15,7 @@ from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits, CheckSettings
 from wordward.datasets import DataError, Example
 from wordward.runs.given import check_labels
+from wordward.runs.label_cells import meant
 from wordward.runs.run import Run
 from wordward.support.console import say
 from wordward.support.errors import SettingError
@@ -93,10 +94,12 @@ def _deciding(
 ) -> tuple[Run, CheckSettings, Sequence[Example], Sequence[Example]]:
     """A model of several labels at once as one that says yes or no to the target, as do the labels of the texts.
 
-    Of a tagger the target is its own tag.
+    The target may be given in another case. Of a tagger the target is its own tag.
     """
     if run.several_labels:
         run = run.deciding(settings.target)  # type: ignore[attr-defined]
+    if settings.target is not None:
+        settings = replace(settings, target=meant(settings.target, run.labels))
     if run.tagging and run.positive is not None:
         settings = replace(settings, target=run.labels[run.positive])
     some, more = (run.examples(each) for each in texts)

@@ -163,6 +163,7 @@ class Explain:
     def _examples(self, run: "Run") -> "list[Example]":
         """The texts, with the labels that came with them or were given."""
         from wordward.datasets import Example, sample
+        from wordward.runs.label_cells import meant
 
         if source := self._source(run):
             check_texts(self.text, source)
@@ -177,7 +178,8 @@ class Explain:
             except UnicodeEncodeError:
                 raise UsageError(f"text {number}: expected UTF-8; got other bytes") from None
         if self.label is not None:
-            examples = [replace(example, label=self.label, tags=None) for example in examples]
+            label = meant(self.label, run.labels)
+            examples = [replace(example, label=label, tags=None) for example in examples]
         return examples
 
     def _hint(self) -> None:

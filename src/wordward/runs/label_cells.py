@@ -58,6 +58,12 @@ def _listed(cell: str, known: Sequence[str]) -> list[object]:
     return [places.get(str(value), value) for value in values]
 
 
+def meant(name: str, labels: Sequence[str]) -> str:
+    """The label of this name, also in another case and the like where that is one of them; else the name as it is."""
+    close = [label for label in labels if folded(label) == folded(name)]
+    return close[0] if name not in labels and len(close) == 1 else name
+
+
 def with_names(labels: Sequence[str], examples: Sequence[Example]) -> list[Example]:
     """Examples whose labels are these: those given as numbers, or in another case and the like, by their names here.
 

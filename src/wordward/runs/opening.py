@@ -16,6 +16,7 @@ from wordward.config.settings import TrainConfig
 from wordward.runs import black_box, external, lstm, run_folder, transformer
 from wordward.runs.counted import Counted
 from wordward.runs.external_run import ExternalRun
+from wordward.runs.label_cells import meant
 from wordward.runs.missing import beside, is_path
 from wordward.runs.pieces import separator_of
 from wordward.runs.run import Run
@@ -70,13 +71,13 @@ def with_positive(run: Any, tag: str | None) -> Any:
         raise SettingError(
             "positive", f"positive names a tag of a tagger, but {run.folder} gives each text one label: leave it out"
         )
-    if tag not in run.labels:
+    if (name := meant(tag, run.labels)) not in run.labels:
         raise SettingError(
             "positive",
             f"expected a tag that {run.folder} knows for `positive`; got {tag!r}: give one of "
             f"{', '.join(run.labels)}",
         )
-    return replace(run, config=replace(run.config, training=replace(run.config.training, positive=tag)))
+    return replace(run, config=replace(run.config, training=replace(run.config.training, positive=name)))
 
 
 def _with_pairs(run: Any, column: str | None) -> Any:

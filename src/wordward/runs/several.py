@@ -10,7 +10,7 @@ import numpy as np
 from wordward.datasets import DataError, Example
 from wordward.perturbation.recipes import Method
 from wordward.runs.given import Text, as_example
-from wordward.runs.label_cells import BETWEEN, NONE, labels_in
+from wordward.runs.label_cells import BETWEEN, NONE, labels_in, meant
 from wordward.runs.prediction import Prediction, named
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
@@ -38,9 +38,10 @@ class SeveralLabels(Run):
 
     def one(self, label: str | None) -> str:
         """A label to decide on; raises an error for one that is not the model's, or none."""
-        if label is None or label not in self.labels:
+        name = None if label is None else meant(label, self.labels)
+        if name not in self.labels:
             self._ask_which("got none" if label is None else f"got {label!r}")
-        return label
+        return str(name)
 
     def example(self, text: Text) -> Example:
         """A text with its labels in the model's order and with | between."""
