@@ -503,6 +503,19 @@ class TestUnlabelled:
         made.train()
         assert made.state.log_history[-2]["vat_loss"] > 0
 
+    @pytest.mark.parametrize("first", [0, 3])
+    def test_a_stream_that_cannot_be_read_again_is_refused_when_it_ends(self, tmp_path: Path, first: int):
+        once = iter([word_pieces()("the film was warm")] * first)
+
+        class Once(torch.utils.data.IterableDataset):
+            def __iter__(self) -> Any:
+                return once
+
+        made = trainer(tmp_path, method="vat", given={"unlabelled_dataset": Once()}, max_steps=3)
+        with pytest.raises(ValueError, match="unlabelled_dataset gave no texts when it was read from the start"):
+            made.train()
+        assert made.state.global_step == bool(first)
+
     def test_it_wants_a_method_without_labels_and_texts(self, tmp_path: Path):
         with pytest.raises(ValueError, match=r"unlabelled_dataset= is for .* 'iadvt': take vat or ivat, or a sum"):
             trainer(tmp_path, given={"unlabelled_dataset": [1]})

@@ -1,10 +1,12 @@
 """From pieces to words and back: candidates, words with their characters, what pulls whole words."""
 
+import gc
 import re
 from copy import deepcopy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import pytest
 import torch
@@ -73,6 +75,23 @@ class TestCandidates:
         assert word_pieces().unk_token_id not in unperturbed_ids(word_pieces())
         assert word_pieces().unk_token_id in special_ids(word_pieces())
         assert byte_pieces().unk_token_id in unperturbed_ids(byte_pieces())  # its end of text too
+
+    @pytest.mark.parametrize("kind", list(KINDS))
+    def test_a_tokenizer_is_asked_once_until_it_has_other_pieces(self, kind: str, monkeypatch: pytest.MonkeyPatch):
+        tokenizer, asked = KINDS[kind](), []
+        decode = type(tokenizer).batch_decode
+        monkeypatch.setattr(type(tokenizer), "batch_decode", lambda *a, **b: asked.append(1) or decode(*a, **b))
+        found = candidate_ids(tokenizer)
+        found.append(-1)  # the caller's own
+        assert candidate_ids(tokenizer) == found[:-1]
+        assert len(asked) == 1
+        tokenizer.add_tokens(["wordward"])
+        candidate_ids(tokenizer)
+        assert len(asked) == 2
+        gone = ref(tokenizer)
+        del tokenizer
+        gc.collect()
+        assert gone() is None
 
     def test_letters_only(self):
         tokenizer = transformers.ByT5Tokenizer()

@@ -24,7 +24,7 @@ from wordward.explain.swaps import cased_like
 from wordward.explain.word_kinds import kind
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
-from wordward.text.word_pieces import candidate_ids, piece_texts
+from wordward.text.word_pieces import all_texts, candidate_ids
 
 NEAREST = 5  # words that TextBugger tries
 FAR = 0.3  # cosine below which a word is no neighbour
@@ -128,7 +128,8 @@ def counted(model: NGrams) -> Likeliest:
 def masked(model: MaskedModel) -> Likeliest:
     """The likeliest words by a masked model, in the place of each word as one mask."""
     ids = candidate_ids(model.tokenizer)
-    names = [name.lower() for name in piece_texts(model.tokenizer, ids)]
+    texts = all_texts(model.tokenizer)
+    names = [texts[at].lower() for at in ids]
     whole = torch.tensor(ids, device=model.device)
 
     @torch.no_grad()

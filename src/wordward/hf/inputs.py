@@ -92,7 +92,15 @@ def endless(trainer: Any, dataset: Any, batch_size: int) -> Iterator[Any]:
     for number in count(first):
         if sampler is not None:
             sampler.set_epoch(number)
-        yield from islice(loader, skipped, None)
+        batch = None
+        for batch in islice(loader, skipped, None):
+            yield batch
+        if batch is None:
+            raise SettingError(
+                "unlabelled_dataset",
+                "unlabelled_dataset gave no texts when it was read from the start, as it is again when all its texts have "
+                "been seen: pass a data set whose iteration starts anew each time, or a list",
+            )
         skipped = 0
 
 

@@ -22,7 +22,7 @@ from wordward.support.console import progress, say
 from wordward.support.errors import SettingError
 from wordward.text.batches import pad
 from wordward.text.corpus import Batch, Corpus, label_numbers, to_device
-from wordward.text.word_pieces import candidate_ids, piece_texts
+from wordward.text.word_pieces import all_texts, candidate_ids
 
 CHUNK = 1000  # texts that a tokenizer is given at a time
 
@@ -108,7 +108,7 @@ class PieceVocabulary:
     def words(self) -> list[str]:
         """The text of each piece; empty for rows of the embedding table that belong to no piece."""
         known = min(self.size, len(self.tokenizer))
-        return [*piece_texts(self.tokenizer, range(known)), *[""] * (self.size - known)]
+        return [*all_texts(self.tokenizer)[:known], *[""] * (self.size - known)]
 
     def candidates(self, min_count: int = 1) -> np.ndarray:
         """Ids of the pieces that are words by themselves; `min_count` is ignored, since pieces are not counted."""

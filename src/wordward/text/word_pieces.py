@@ -1,14 +1,17 @@
 """Between word pieces and words: which pieces may be pointed to, and which word each piece is part of."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 from unicodedata import category
+from weakref import WeakKeyDictionary
 
 from wordward.support.errors import SettingError
 
 Tokenizer = Any  # a transformers.PreTrainedTokenizerBase: named so that this file needs no transformers
 ROUNDED = 128  # rows to whose multiple a table may be rounded up; others are 8, 16, 32 and 64
 BEFORE = "a"  # a word that stands before the one whose pieces are looked at
+T = TypeVar("T")
+_KEPT: WeakKeyDictionary[Tokenizer, dict[Any, Any]] = WeakKeyDictionary()  # what was found of tokenizers in use
 
 
 class Word(NamedTuple):
@@ -56,9 +59,13 @@ def candidate_ids(tokenizer: Tokenizer, *, whole_words: bool = True) -> list[int
     """
     special = set(special_ids(tokenizer))
     ids = [at for at in range(len(tokenizer)) if at not in special]
-    if not whole_words:
-        return ids
-    texts = piece_texts(tokenizer, ids)
+    return list(_kept(tokenizer, "words", lambda: _whole_words(tokenizer, ids))) if whole_words else ids
+
+
+def _whole_words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
+    """Those of the pieces that are a word by themselves."""
+    every = all_texts(tokenizer)
+    texts = [every[at] for at in ids]
     before = tokenizer(BEFORE, add_special_tokens=False)["input_ids"]
     written = [f"{BEFORE} {text}" for text in texts]
     read = tokenizer(written, add_special_tokens=False, return_attention_mask=False)["input_ids"]
@@ -71,6 +78,20 @@ def candidate_ids(tokenizer: Tokenizer, *, whole_words: bool = True) -> list[int
             "pass whole_words=False to point to any piece, or ids as `candidates=`",
         )
     return words
+
+
+def _kept(tokenizer: Tokenizer, name: str, make: Callable[[], list[T]]) -> list[T]:
+    """What `make` finds of a tokenizer, or found when it had the same pieces: of 250,000 it takes half a minute."""
+    key = name, len(tokenizer), tuple(special_ids(tokenizer))
+    found = _KEPT.setdefault(tokenizer, {})
+    if key not in found:
+        found[key] = make()
+    return found[key]
+
+
+def all_texts(tokenizer: Tokenizer) -> list[str]:
+    """What each piece of a tokenizer looks like in a text."""
+    return _kept(tokenizer, "texts", lambda: piece_texts(tokenizer, range(len(tokenizer))))
 
 
 def piece_texts(tokenizer: Tokenizer, ids: Iterable[int]) -> list[str]:
