@@ -98,8 +98,8 @@ def endless(trainer: Any, dataset: Any, batch_size: int) -> Iterator[Any]:
         if batch is None:
             raise SettingError(
                 "unlabelled_dataset",
-                "unlabelled_dataset gave no texts when it was read from the start, as it is again when all its texts have "
-                "been seen: pass a data set whose iteration starts anew each time, or a list",
+                "unlabelled_dataset gave no texts when it was read from the start, as it is again when all have been "
+                "seen: pass a data set whose iteration starts anew each time, or a list",
             )
         skipped = 0
 
