@@ -14,6 +14,8 @@ from documented import ROOT, blocks
 from reviews import reviews, tagged, write_conll, write_csv
 
 import wordward
+from wordward.attack import check
+from wordward.cli.check_output import show
 from wordward.cli.main import main
 
 MODULE = "from any_model import Guard\n\nguard = Guard()\n\n\ndef broken(texts):\n    raise KeyError('cake')\n"
@@ -172,3 +174,22 @@ def test_the_github_actions_example(here: Path, capsys: pytest.CaptureFixture[st
     kept = next(step["with"]["path"] for step in steps if "upload-artifact" in str(step.get("uses")))
     assert set(kept.split()) == set(written)
     ElementTree.parse(here / "robustness.xml")
+
+
+def test_texts_cut_are_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    model = fine_tuned(tmp_path / "model")
+    long = replace(reviews(1)[0], text="the film was warm and funny " * 40)
+    write_csv(tmp_path / "long.csv", [long, *reviews(3)])
+    for command, *more in (["check", "--sense", "any"], ["attack"], ["augment", "--out", "more.csv"]):
+        assert main([command, str(model), "long.csv", "--device", "cpu", *more]) == 0
+        told = " ".join(capsys.readouterr().err.split())
+        assert told.count("1 of 4 texts cut to the") == 1
+        assert "word pieces that are read of each; edits are within them" in told
+
+
+def test_what_limits_a_check_stands_once_on_a_screen(here: Path, capsys: pytest.CaptureFixture[str]):
+    found = check(wordward.open_model("checked_model:guard"), reviews(6))
+    for told in (False, True):
+        show(found, 0, told=told)
+        assert ("only 3 words are in 5 labelled texts" in capsys.readouterr().out) is not told

@@ -14,7 +14,18 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Jobs, Quiet, SenseFrom, several
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_counts, check_files, holding, is_split, judged, naming, opened, texts_of, warn
+from wordward.cli.texts import (
+    check_counts,
+    check_files,
+    holding,
+    is_split,
+    judged,
+    naming,
+    opened,
+    say_cut,
+    texts_of,
+    warn,
+)
 from wordward.config.attack import AttackSettings
 from wordward.config.fields import Name
 
@@ -90,6 +101,7 @@ class Attack:
         warn(run)
         with naming(None if self.text else self.given[1]), holding(self, "out", "csv"):
             run, examples = judged(self, run, whole), sample(whole, self.limit)
+            say_cut(run, examples, quiet=self.quiet)
             self._guides(run, examples) if self.guides else self._attack(run, examples)
 
     def _check(self) -> None:

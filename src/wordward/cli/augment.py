@@ -10,7 +10,7 @@ import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet, SenseFrom
 from wordward.cli.errors import UsageError
-from wordward.cli.texts import check_counts, check_files, holding, judged, naming, opened, texts_of, warn
+from wordward.cli.texts import check_counts, check_files, holding, judged, naming, opened, say_cut, texts_of, warn
 from wordward.config.attack import AttackSettings, kinds_of
 from wordward.config.fields import Name
 
@@ -57,7 +57,9 @@ class Augment:
         examples = texts_of(run, self.data, quiet=self.quiet, **vars(self.columns))
         warn(run)
         with naming(self.data), holding(self, "out"):
-            results = self._attack(judged(self, run, examples), sample(examples, self.limit))
+            some = sample(examples, self.limit)
+            say_cut(run, some, quiet=self.quiet)
+            results = self._attack(judged(self, run, examples), some)
             found = augmented(results)
             texts = [*([] if self.only_new else as_given(examples)), *found]
             text, label, pair = self._names(run)

@@ -1,6 +1,7 @@
 """The command `wordward check`."""
 
 import json
+import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet, SenseFrom
-from wordward.cli.texts import check_counts, check_files, holding, naming, opened, texts_of, warn
+from wordward.cli.texts import check_counts, check_files, holding, naming, opened, say_cut, texts_of, warn
 from wordward.config.check import CheckSettings
 from wordward.config.fields import Name
 
@@ -75,6 +76,7 @@ class Check:
         examples = sample(whole, self.limit)
         warn(run)
         with naming(self.texts), holding(self, *FILES):
+            say_cut(run, examples, quiet=self.quiet)
             found = check(
                 run,
                 examples,
@@ -120,7 +122,7 @@ class Check:
         if self.json == "-":
             print(json.dumps(found.to_json()))
         else:
-            show(found, self.show)
+            show(found, self.show, told=not self.quiet and sys.stdout.isatty() and sys.stderr.isatty())
         contents = {
             self.json: lambda: record + "\n",
             self.junit: lambda: junit(found),

@@ -22,13 +22,16 @@ from wordward.report.checked import (
 from wordward.support.wording import plain
 
 
-def show(check: Check, count: int) -> None:
-    """The numbers, the words that break the model, `count` texts, and last what decides."""
+def show(check: Check, count: int, *, told: bool = False) -> None:
+    """The numbers, the words that break the model, `count` texts, and last what decides.
+
+    `told`: what limits the numbers stands on the same screen already.
+    """
     console = Console(highlight=False)
     unit = "sentences" if check.tagging else "texts"
     console.print(escape(plain(f"{check.model} on {len(check.results):,} {unit} of {check.source}")), soft_wrap=True)
-    if told := flags(check):
-        console.print(escape(plain(told)), soft_wrap=True)
+    if flagged := flags(check):
+        console.print(escape(plain(flagged)), soft_wrap=True)
     console.print()
     table = _table("", "", "95 % interval", "of")
     for name, interval, of in rows(check):
@@ -37,8 +40,8 @@ def show(check: Check, count: int) -> None:
             number, ends = f"{interval.value:.1%}", f"{interval.low:.1%} to {interval.high:.1%}"
         table.add_row(escape(plain(name)), number, ends, escape(plain(of)))
     console.print(table)
-    for told in filter(None, (unedited(check), check.caveat)):
-        console.print(f"\n{escape(plain(told))}", soft_wrap=True)
+    for note in filter(None, (unedited(check), "" if told else check.caveat)):
+        console.print(f"\n{escape(plain(note))}", soft_wrap=True)
     heads, groups = by_group(check, ends=False)
     if groups:
         table = _table(*heads)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wordward.runs.run import Run
 
 SPLITS = ("train", "dev", "test")
+READ = 1024  # texts at once where only their ends matter
 
 
 def opened(command: Any, model: str) -> "Run":
@@ -91,6 +92,20 @@ def is_file(name: str) -> bool:
         return Path(name).is_file()
     except (OSError, ValueError):  # too long, or with a character that no name holds
         return False
+
+
+def say_cut(run: "Run", examples: "Sequence[Example]", *, quiet: bool) -> None:
+    """Say how many texts are not read, and so not edited, to their ends."""
+    from wordward.support.console import say
+
+    most = run.text.max_length
+    if quiet or most is None:
+        return
+    parts = (examples[start : start + READ] for start in range(0, len(examples), READ))
+    if cut := sum(bool(reading.unread) for part in parts for reading in run.read_all(part)):
+        unit = "words" if run.config.transformer is None else "word pieces"
+        read = f"the {most:,} {unit} that are read of each; edits are within them"
+        say(f"{cut:,} of {len(examples):,} texts cut to {read}")
 
 
 @contextmanager
