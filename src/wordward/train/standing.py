@@ -16,7 +16,7 @@ SHARED = 20  # neighbours that count for an ending as much as those of the endin
 OWN = 5  # neighbours that count for a word as much as those of its ending
 MOST = 50_000  # words that have a vector, the commonest
 TOKENS = 3_000_000  # that are read
-PIECE = 50_000  # of them at a time
+PIECE = 500_000  # of them at a time
 NOTHING = np.zeros(0, np.int64)
 
 
@@ -86,9 +86,9 @@ def _beyond_chance(counts: np.ndarray, endings: Sequence[np.ndarray]) -> np.ndar
     overall = counts.sum(0) / max(1.0, counts.sum())
     shares = np.broadcast_to(overall, counts.shape)
     for numbers in endings:
-        of_ending = np.zeros((numbers.max() + 1, counts.shape[1]))
-        np.add.at(of_ending, numbers, counts)
-        shares = _drawn(of_ending[numbers], shares, SHARED)
+        of_ending = torch.zeros(numbers.max() + 1, counts.shape[1], dtype=torch.float64)
+        of_ending.index_add_(0, torch.from_numpy(numbers), torch.from_numpy(counts))  # far faster than numpy's add.at
+        shares = _drawn(of_ending.numpy()[numbers], shares, SHARED)
     return np.sqrt(_drawn(counts, shares, OWN)) - np.sqrt(overall)
 
 
