@@ -1,7 +1,9 @@
 """The command `wordward check`: what it shows and writes, and its exit status."""
 
 import json
+import os
 import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,19 @@ def test_a_fault_of_our_own_is_not_taken_for_a_model_that_falls_short(
     monkeypatch.setattr("wordward.attack.checking.check", lambda *_, **__: 1 / 0)
     assert checked() == 2
     assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flags", [[], ["--json", "-"]])
+def test_it_falls_short_although_the_reader_of_a_pipe_has_gone(
+    here: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str]
+) -> None:
+    read, written = os.pipe()
+    os.close(read)
+    with os.fdopen(written, "w") as unread:
+        monkeypatch.setattr(sys, "stdout", unread)
+        assert checked("--max-flip-rate", "0.5", "--junit", "a.xml", *flags) == 1
+        assert checked("--max-flip-rate", "1", *flags) == 0
+    assert ElementTree.parse(here / "a.xml").getroot().get("failures") == "1"
 
 
 def test_help_tells_the_exit_statuses(capsys: pytest.CaptureFixture[str]):

@@ -249,6 +249,20 @@ def test_no_bar_where_the_answers_are_seen(
     assert ("predicting" in screen.getvalue()) != seen
 
 
+@pytest.mark.parametrize("command", [["methods"], ["explain", "RUN", "a warm film"], ["data", "list"]])
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_reader_who_has_gone_is_no_error(
+    command: list[str], closed: bool, run: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    read, written = os.pipe()
+    os.close(read)
+    with os.fdopen(written, "w") as unread:
+        monkeypatch.setattr(sys, "stdout", None if closed else unread)
+        assert main([run if word == "RUN" else word for word in command]) == 0
+        sys.stdout.close()
+    assert "Error" not in capfd.readouterr().err
+
+
 def test_explanations_go_into_a_pipe_while_a_bar_is_drawn(
     run: str, csv_file: Path, screen: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -151,8 +151,6 @@ class Attack:
 
     def _attack(self, run: "Run", examples: list["Example"]) -> None:
         """One run, text by text."""
-        from rich.console import Console
-
         from wordward.attack.attacker import attack, side_by_side
         from wordward.attack.edits import not_made
         from wordward.attack.files import from_record, write_csv
@@ -163,7 +161,7 @@ class Attack:
         from wordward.datasets.m2 import read_m2
         from wordward.explain.foreign import by_rules_for_english
         from wordward.runs.results_file import hint_to_continue
-        from wordward.support.console import progress, say
+        from wordward.support.console import Output, progress, say
 
         judged = self.settings.sense == "kept" and "swap" in self.settings.edits
         if judged and (why := little_to_judge_by(run)):
@@ -196,9 +194,9 @@ class Attack:
         if self.json:
             print(json.dumps({"run": str(run.folder), **summary.as_dict()}))
         elif self.text:
-            show_texts(results, Console(highlight=False), tag=run.named_tag)
+            show_texts(results, Output(), tag=run.named_tag)
         else:
-            show(results, summary, Console(highlight=False), count=self.show, tag=run.named_tag)
+            show(results, summary, Output(), count=self.show, tag=run.named_tag)
 
     def _file(self, run: "Run", examples: Sequence["Example"]) -> "ResultsFile | None":
         """The file of --out, with what it holds already."""
@@ -229,10 +227,10 @@ class Attack:
         jobs = self._jobs(runs[0], examples)
         rows = compare_models(runs, examples, self.settings, swaps=self.swaps, quiet=self.quiet, jobs=jobs)
         unit = "swap" if self.settings.only_swaps else "edit"
-        caption = f"Accuracy on {len(examples):,} texts by number of {unit}s, with its 95 % interval:"
-        print(json.dumps(models_json(rows))) if self.json else _print_table(caption, *models_cells(rows, unit))
         if self.figure:
             plot(rows, self.figure, unit)
+        caption = f"Accuracy on {len(examples):,} texts by number of {unit}s, with its 95 % interval:"
+        print(json.dumps(models_json(rows))) if self.json else _print_table(caption, *models_cells(rows, unit))
 
     def _guides(self, run: "Run", examples: list["Example"]) -> None:
         from wordward.attack.robustness import compare_guides
@@ -246,11 +244,10 @@ class Attack:
 
 def _print_table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table: fitted to the width of a terminal, in Markdown elsewhere."""
-    from rich.console import Console
-
     from wordward.attack.robustness_tables import aligned, fitted
+    from wordward.support.console import Output
 
     if sys.stdout.isatty():
-        Console(highlight=False).print(caption, fitted(heads, rows), sep="\n\n", markup=False)
+        Output().print(caption, fitted(heads, rows), sep="\n\n", markup=False)
     else:
         print(f"{caption}\n\n{aligned(heads, rows)}")

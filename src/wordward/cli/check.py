@@ -113,16 +113,13 @@ class Check:
     def _write(self, found: "Found") -> None:
         """Show what was found, and write the files that are asked for."""
         from wordward.cli.check_output import show
+        from wordward.cli.standard import until_unread
         from wordward.report.checked import card, check_page
         from wordward.report.checked_xml import junit
         from wordward.support.console import say
         from wordward.support.files import write
 
         record = json.dumps(found.to_json(), ensure_ascii=False, indent=1)
-        if self.json == "-":
-            print(json.dumps(found.to_json()))
-        else:
-            show(found, self.show, told=not self.quiet and sys.stdout.isatty() and sys.stderr.isatty())
         contents = {
             self.json: lambda: record + "\n",
             self.junit: lambda: junit(found),
@@ -132,5 +129,10 @@ class Check:
         written = [name for name in contents if name not in (None, "-")]
         for name in written:
             write(Path(str(name)), contents[name]())
+        with until_unread():  # whoever reads it, what was found decides the exit status
+            if self.json == "-":
+                print(json.dumps(found.to_json()))
+            else:
+                show(found, self.show, told=not self.quiet and sys.stdout.isatty() and sys.stderr.isatty())
         if written:
             say(f"wrote {', '.join(map(str, written))}", quiet=self.quiet)

@@ -1,6 +1,5 @@
 """What `wordward check` shows in the terminal."""
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -19,6 +18,7 @@ from wordward.report.checked import (
     verdict,
     way_out,
 )
+from wordward.support.console import Output
 from wordward.support.wording import plain
 
 
@@ -27,7 +27,7 @@ def show(check: Check, count: int, *, told: bool = False) -> None:
 
     `told`: what limits the numbers stands on the same screen already.
     """
-    console = Console(highlight=False)
+    console = Output()
     unit = "sentences" if check.tagging else "texts"
     console.print(escape(plain(f"{check.model} on {len(check.results):,} {unit} of {check.source}")), soft_wrap=True)
     if flagged := flags(check):
@@ -62,7 +62,7 @@ def show(check: Check, count: int, *, told: bool = False) -> None:
     console.print(f"[bold]{escape(verdict(check))}[/]{escape(way)}", soft_wrap=True)
 
 
-def _flips(console: Console, check: Check, count: int) -> None:
+def _flips(console: Output, check: Check, count: int) -> None:
     edits = sum(len(each.changes) for each in check.flipped) / len(check.flipped)
     console.print(f"\n{len(check.flipped):,} flipped, by {edits:.1f} edits in the mean: {judged(check)}")
     console.print("\n[bold]words that break it most[/], and the flipped texts in which they were edited")

@@ -11,6 +11,7 @@ from wordward.report.gains import Gains, excludes_zero
 from wordward.report.telling import Telling, tell, telling
 from wordward.runs.metrics import Interval
 from wordward.runs.run import Run
+from wordward.support.console import Output
 
 OURS = (
     Example("the cast is good and the ending is a delight", "positive"),
@@ -20,7 +21,7 @@ OURS = (
 
 def show_gains(found: Gains, tested: int, attacked: int) -> None:
     """Errors and accuracies, each with its interval, and what the method gains."""
-    console, best = Console(highlight=False, soft_wrap=True), found.best
+    console, best = Output(soft_wrap=True), found.best
     table = Table("model", "test error", "95 % interval", title=f"{tested:,} test sentences", title_justify="left")
     for name, error in found.error.items():
         table.add_row(name, f"{error.value:.1%}", f"{error.low:.1%} to {error.high:.1%}")
@@ -62,7 +63,7 @@ def _verdict(gain: Interval) -> str:
 
 def show_pulls(run: Run, test: Sequence[Example]) -> None:
     """Which word is pulled toward which, in two sentences of ours and some of the test sentences."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Output(soft_wrap=True)
     console.print(
         f"\nWhich word, toward which other word, would hurt {run.config.method} most; two sentences of ours:"
     )
@@ -90,7 +91,7 @@ def show_sentence(console: Console, sentence: Telling) -> None:
 
 def close(out: Path, seconds: float, method: str, other: str) -> None:
     """Where to look and what to try next."""
-    console, run = Console(highlight=False, soft_wrap=True), out / method
+    console, run = Output(soft_wrap=True), out / method
     console.print(f"\ndone in {seconds / 60:.1f} minutes. All of it as a page, to open in a browser:")
     lines = (
         f"  {out / 'report.html'}",

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from wordward.cli.errors import UsageError
 from wordward.cli.standard import json_line
 from wordward.explain.explanation import Explanation, from_json, to_json
@@ -16,7 +14,7 @@ from wordward.explain.figure import figure
 from wordward.explain.html import html_fragment, page
 from wordward.explain.terminal import terminal
 from wordward.runs.results_file import ResultsFile
-from wordward.support.console import say
+from wordward.support.console import Output, say
 from wordward.support.files import write
 
 
@@ -32,7 +30,7 @@ class ExplainOutput:
         self._lines: list[str] = []
         self._fragments: list[str] = []
         self._first: Sequence[Explanation] = ()
-        self._console = Console(highlight=False)
+        self._console = Output()
         if results is not None:
             self._read_earlier(results)
 

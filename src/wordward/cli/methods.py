@@ -16,9 +16,8 @@ class Methods:
     """List the methods with their equations and cost."""
 
     def __call__(self) -> None:
-        from rich.console import Console
-
         from wordward.perturbation.recipes import RECIPES, UNMOVED, USUAL_EPSILON
+        from wordward.support.console import Output
 
         heads = ("method", "what it is", "grows", "points", "chosen", "epsilon", "passes", "equation")
         paper: list[tuple[str, ...]] = [
@@ -34,7 +33,7 @@ class Methods:
             holes = (grows, {"free": "anywhere", "words": "to words"}.get(where, where), chosen, epsilon)
             row = (name, recipe.summary, *(holes if name in RECIPES else "----"), extra, recipe.equation)
             paper.append(row) if recipe.reference is None else more.append((*row, recipe.reference))
-        console = Console(width=150 if not sys.stdout.isatty() else None, highlight=False)
+        console = Output(width=150 if not sys.stdout.isatty() else None)
         console.print("The paper's methods (Sato et al. 2018)", self._table(heads, paper, console.width), sep="\n")
         more_heads = (*heads, "reference")
         console.print("\nMore methods", self._table(more_heads, more, console.width), sep="\n")

@@ -1,6 +1,7 @@
 """A program of several commands: reading its arguments, showing its errors, its exit status."""
 
 import io
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr
@@ -13,6 +14,7 @@ import tyro
 
 from wordward.cli.errors import in_flags, message_of
 from wordward.cli.help import PLAIN, fitted
+from wordward.cli.standard import until_unread
 from wordward.support.errors import WordwardError
 from wordward.support.threads import keep_memory, wait_passively
 from wordward.support.version import __version__
@@ -71,11 +73,9 @@ def run(parsed: Callable[[list[str]], Any], commands: Mapping[str, Any], argumen
     failed = getattr(commands.get(next(iter(command_line), "")), "COULD_NOT_RUN", 1)
     flags = partial(in_flags, commands=commands.values())
     try:
-        with showing(flags):
+        with showing(flags), until_unread():
             return parsed(command_line or ["--help"])() or 0
-    except BrokenPipeError:  # the reader of a pipe has seen enough
-        sys.stderr.close()
-        return 0
+        return 0  # the reader of a pipe has seen enough
     except Exception as error:
         if (message := message_of(error)) is None:
             if failed == 1:
@@ -90,7 +90,10 @@ def run(parsed: Callable[[list[str]], Any], commands: Mapping[str, Any], argumen
 
 
 def _print_anywhere() -> None:
-    """Let standard output take any text even where it is not UTF-8, as in a pipe on Windows."""
+    """Let standard output take any text even where it is not UTF-8, as in a pipe on Windows, or is closed."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.encoding.lower().startswith("utf"):
         from wordward.support.console import print_plainer  # with rich, which `wordward --help` does without
 

@@ -1,9 +1,11 @@
 """Standard input as texts, and records on standard output."""
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from typing import Any, cast
 
@@ -34,6 +36,17 @@ def standard_input() -> Iterator[list[str]]:
             yield texts
         if not received:
             return
+
+
+@contextmanager
+def until_unread() -> Iterator[None]:
+    """Print until the reader of a pipe has seen enough; what comes after goes nowhere."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        with suppress(OSError):  # an output that is no file
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def json_line(record: Any) -> str:

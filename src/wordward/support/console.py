@@ -15,6 +15,18 @@ from rich.text import Text
 
 from wordward.support.wording import plain, shown
 
+
+class Output(Console):
+    """Standard output; where the reader of a pipe has gone, rich itself would end the process with status 1."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, **options)
+
+    def on_broken_pipe(self) -> None:
+        """Tell the command."""
+        raise BrokenPipeError
+
+
 console = Console(stderr=True, highlight=False)
 EVERY = 30.0  # seconds between two lines of progress, where there are no bars
 PLAINER = dict(zip("→…“”▏▎▍▌▋▊▉█", '>.""---#####', strict=True))
