@@ -109,5 +109,5 @@ def diverged(step: int, kept: str) -> DivergedError:
     """The error of a loss that is not finite; `kept` says what is left of the run."""
     return DivergedError(
         f"the loss is not finite at step {step}; {kept}. "
-        "Lower `learning_rate` or `epsilon`, or use `precision='fp32'`"
+        "Lower `learning_rate`, or the `epsilon` of a method, or use `precision='fp32'`"
     )
