@@ -1,12 +1,14 @@
 """A method inside a user's own training: gradients, passes, precision, frozen tables."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
 from counting import Count
 from derivation import (
+    CLASSES,
     DIM,
     METHODS,
     MODELS,
@@ -23,6 +25,7 @@ from torch import Tensor, nn
 
 import wordward
 from wordward.perturbation import objective
+from wordward.support.errors import ModelError
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -305,3 +308,29 @@ def test_the_site_may_be_the_dropout_after_the_embedding():
             for alpha, other in zip(out.strengths[row, t], out.candidates[row, t], strict=True):
                 r += alpha * (table[other] - table[word]) / (table[other] - table[word]).norm()
             torch.testing.assert_close(out.perturbation[row, t], r)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of what the compiler leaves to Python
+@pytest.mark.parametrize("name", ["iadvt", "ivat"])
+def test_a_compiled_model_is_perturbed_as_it_is_or_refused(name: str):
+    """Once it has run, compiled code may leave hooks out: no loss is silently that of the text unperturbed."""
+    torch.compiler.reset()
+    model = nn.Sequential(nn.Embedding(SIZE, DIM), nn.Flatten(), nn.Linear(3 * DIM, CLASSES)).double()
+    ids, labels = torch.tensor([[3, 4, 5], [6, 7, 8]]), torch.tensor([0, 1])
+    labels = labels if wordward.RECIPES[name].needs_labels else None
+    before = model(ids).detach()
+
+    def losses(ran: Callable[[Tensor], Tensor]) -> Tensor:
+        adv = wordward.adversary(model, name, k=3, epsilon=2.0)
+        return torch.stack([adv(lambda: ran(ids), labels).loss.detach() for _ in range(3)])
+
+    fresh = torch.compile(model, backend="eager")
+    torch.testing.assert_close(losses(fresh), losses(model))
+    torch.testing.assert_close(fresh(ids).detach(), before)
+    torch.compiler.reset()  # else it shares the code above, which knows of hooks
+    used = torch.compile(model, backend="eager")
+    used(ids)
+    with pytest.raises(ModelError, match="the embedding did not run in the forward pass"):
+        losses(used)
+    torch.testing.assert_close(used(ids).detach(), before)
