@@ -14,9 +14,9 @@ from wordward.perturbation import space as space_module
 from wordward.perturbation.choice import nearness
 from wordward.perturbation.distance import distances
 from wordward.perturbation.nearest import nearest
-from wordward.perturbation.space import HELD, AllWords, Free, Neighbors, Space
+from wordward.perturbation.space import HELD, AllWords, Free, Neighbors, QuickNeighbors, Space
 
-KINDS = ("free", "neighbors", "dropped", "all")
+KINDS = ("free", "neighbors", "dropped", "quick", "all")
 
 
 def make(kind: str, *, batch: int, time: int, dim: int, size: int, k: int, seed: int) -> tuple[Space, Tensor]:
@@ -29,8 +29,10 @@ def make(kind: str, *, batch: int, time: int, dim: int, size: int, k: int, seed:
         return Free(), table
     if kind == "all":
         return AllWords(ids, torch.randperm(size)[:k].sort().values, table.__getitem__), table
-    dropout = 0.5 if kind == "dropped" else 0.0
-    return Neighbors(ids, torch.randint(size, (batch, time, k)), table.__getitem__, dropout=dropout), table
+    candidates = torch.randint(size, (batch, time, k))
+    if kind == "quick":
+        return QuickNeighbors(ids, candidates, table.__getitem__), table
+    return Neighbors(ids, candidates, table.__getitem__, dropout=0.5 if kind == "dropped" else 0.0), table
 
 
 shapes = given(
@@ -68,29 +70,45 @@ def test_several_directions_at_once_give_the_same(at_once: int, kind: str, monke
     assert largest.numel == max(min(at_once, 7) * 2 * 3 * 5, 2 * 3 * 7)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_few_directions_are_computed_once_and_many_each_time(dropout: float, monkeypatch: pytest.MonkeyPatch):
-    """On a CPU; to the last digit the same numbers."""
+@settings(max_examples=25)
+@shapes
+def test_quick_neighbors_are_neighbors(**shape: int):
+    """The same directions, read and measured once each; float32 models get float32."""
+    torch.manual_seed(shape["seed"])
+    table = torch.randn(shape["size"], shape["dim"])
+    table[1] = table[0]
+    ids = torch.randint(shape["size"], (shape["batch"], shape["time"]))
+    candidates = torch.randint(shape["size"], (*ids.shape, shape["k"]))
+    v, a, reads = torch.randn(*ids.shape, shape["dim"]), torch.randn(candidates.shape), []
+
+    def words(of: Tensor) -> Tensor:
+        reads.extend(of.flatten().tolist())
+        return table[of]
+
+    quick, other = QuickNeighbors(ids, candidates, words), Neighbors(ids, candidates, table.__getitem__)
+    torch.testing.assert_close(quick.strengths(v), other.strengths(v))
+    torch.testing.assert_close(quick.vectors(a), other.vectors(a))
+    assert sorted(reads) == sorted({*ids.flatten().tolist(), *candidates.flatten().tolist()})
+    assert quick.candidates is candidates
+    assert quick.possible is None
+
+
+def test_the_gradient_of_strengths_passes_through_quick_neighbors():
+    """That of `Neighbors`, also where the caller wants none of the products in between."""
     torch.manual_seed(0)
-    table, ids, candidates = torch.randn(9, 5), torch.randint(9, (2, 3)), torch.randint(9, (2, 3, 7))
-    v, a, found, reads = torch.randn(2, 3, 5), torch.randn(2, 3, 7), [], []
-    for kept in (7 * 2 * 3 * 5, 7 * 2 * 3 * 5 - 1):
-        monkeypatch.setattr(space_module, "KEPT", kept)
-        read: list[Tensor] = []
-
-        def words(of: Tensor, read: list[Tensor] = read) -> Tensor:
-            read.append(of)
-            return table[of]
-
-        torch.manual_seed(1)
-        space = Neighbors(ids, candidates, words, dropout=dropout)
-        found.append((space.strengths(v), space.vectors(a), space.strengths(v)))
-        reads.append(len(read))
-    assert reads == [1 + 7, 1 + 3 * 7]  # the words themselves, and each of their candidates
-    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+    table, ids, candidates = torch.randn(9, 5), torch.randint(9, (2, 3)), torch.randint(9, (2, 3, 4))
+    found = []
+    for kind in (QuickNeighbors, Neighbors):
+        a = torch.ones(2, 3, 4, requires_grad=True)
+        space = kind(ids, candidates, table.__getitem__)
+        (gradient,) = torch.autograd.grad(space.vectors(a).square().sum(), a)
+        with torch.no_grad():
+            found += [gradient, space.strengths(torch.ones(2, 3, 5))]
+        assert not found[-1].requires_grad
+    torch.testing.assert_close(found[:2], found[2:])
 
 
-@pytest.mark.parametrize("kind", ["neighbors", "all"])
+@pytest.mark.parametrize("kind", ["neighbors", "quick", "all"])
 @settings(max_examples=25)
 @shapes
 def test_directions_are_unit_vectors_or_zero(kind: str, **shape: int):
@@ -103,7 +121,7 @@ def test_directions_are_unit_vectors_or_zero(kind: str, **shape: int):
         space: Space = AllWords(ids, torch.arange(shape["size"]), table.__getitem__)
     else:
         candidates = torch.randint(shape["size"], (*ids.shape, shape["k"]))
-        space = Neighbors(ids, candidates, table.__getitem__)
+        space = (QuickNeighbors if kind == "quick" else Neighbors)(ids, candidates, table.__getitem__)
     assert space.candidates is not None
     for k in range(space.candidates.shape[-1]):
         only = torch.zeros(space.candidates.shape, dtype=torch.float64)
@@ -122,12 +140,13 @@ def test_directions_do_not_depend_on_the_scale_of_the_table(scale: float):
     table = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
     ids, candidates = torch.tensor([[0, 1]]), torch.tensor([[[2, 3], [4, 5]]])
     one = torch.tensor([1.0, 0.0]).expand(1, 2, 2)
-    unit = Neighbors(ids, candidates, (table * scale).__getitem__).vectors(one)
-    torch.testing.assert_close(unit.norm(dim=-1), torch.ones(1, 2))
-    torch.testing.assert_close(unit, Neighbors(ids, candidates, table.__getitem__).vectors(one))
+    for kind in (Neighbors, QuickNeighbors):
+        unit = kind(ids, candidates, (table * scale).__getitem__).vectors(one)
+        torch.testing.assert_close(unit.norm(dim=-1), torch.ones(1, 2))
+        torch.testing.assert_close(unit, kind(ids, candidates, table.__getitem__).vectors(one))
 
 
-@pytest.mark.parametrize("kind", ["neighbors", "all"])
+@pytest.mark.parametrize("kind", ["neighbors", "quick", "all"])
 def test_directions_to_a_very_near_word_keep_their_length(kind: str):
     """|a|^2 + |b|^2 - 2ab would not, in single precision."""
     table = 10 + torch.randn(30, 16, generator=torch.Generator().manual_seed(0))
@@ -137,7 +156,8 @@ def test_directions_to_a_very_near_word_keep_their_length(kind: str):
     if kind == "all":
         space: Space = AllWords(ids, torch.arange(30), table.__getitem__)
     else:
-        space = Neighbors(ids, torch.arange(30).expand(1, 1, 30), table.__getitem__)
+        of = QuickNeighbors if kind == "quick" else Neighbors
+        space = of(ids, torch.arange(30).expand(1, 1, 30), table.__getitem__)
     torch.testing.assert_close(space.vectors(one).norm(), torch.tensor(1.0), atol=1e-2, rtol=0)
     assert not space.vectors(one.roll(-1, -1)).any()  # the word itself
 
@@ -173,6 +193,23 @@ def test_distances_hold_no_more_than_a_block_beside_what_they_give():
     assert largest.numel == 960
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("autocast", [False, True])
+def test_every_precision_has_directions_also_between_words_that_coincide(dtype: torch.dtype, autocast: bool):
+    torch.manual_seed(0)
+    table, ids, candidates = torch.randn(9, 5), torch.randint(9, (2, 3)), torch.randint(9, (2, 3, 4))
+    v, a, rough = torch.randn(2, 3, 5), torch.randn(2, 3, 4), 16 * torch.finfo(dtype).eps
+    candidates[..., 0] = ids
+    exact = Neighbors(ids, candidates, table.to(dtype).double().__getitem__)
+    with torch.autocast("cpu", torch.bfloat16 if dtype != torch.float16 else dtype, enabled=autocast):
+        for kind in (Neighbors, QuickNeighbors):
+            space = kind(ids, candidates, table.to(dtype).__getitem__)
+            for product, vector in (("strengths", v), ("vectors", a)):
+                of = vector.to(dtype)
+                found, expected = getattr(space, product)(of), getattr(exact, product)(of.double())
+                torch.testing.assert_close(found, expected.to(dtype), rtol=rough, atol=4 * rough)
+
+
 def test_autocast_changes_neither_directions_nor_neighbours():
     table, ids = (
         torch.randn(30, 16, generator=torch.Generator().manual_seed(0)),
@@ -186,6 +223,7 @@ def test_autocast_changes_neither_directions_nor_neighbours():
         for space in (
             AllWords(ids, everything, table.__getitem__),
             Neighbors(ids, near[ids], table.__getitem__),
+            QuickNeighbors(ids, near[ids], table.__getitem__),
         ):
             ascent = space.strengths(table[ids])
             found += [ascent, space.vectors(ascent)]
@@ -204,7 +242,7 @@ def test_all_words_says_that_a_word_cannot_be_its_own_candidate():
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_the_directions_are_never_all_in_memory_at_once(dropout: float):
+def test_the_directions_are_never_all_in_memory_at_once(dropout: float, monkeypatch: pytest.MonkeyPatch):
     batch, time, k, dim, size = 3, 4, 8, 16, 40
     table, ids = torch.randn(size, dim), torch.randint(size, (batch, time))
     candidates = torch.randint(size, (batch, time, k))
@@ -212,6 +250,11 @@ def test_the_directions_are_never_all_in_memory_at_once(dropout: float):
         space: Space = Neighbors(ids, candidates, table.__getitem__, dropout=dropout)
         space.vectors(space.strengths(torch.ones(batch, time, dim)))
     assert few.numel <= batch * time * max(k, dim)
+    monkeypatch.setattr(space_module, "BLOCK", 8 * dim)
+    with Largest() as measured:
+        space = QuickNeighbors(ids, candidates, table.__getitem__)
+        space.vectors(space.strengths(torch.ones(batch, time, dim)))
+    assert measured.numel <= max(batch * time * max(k, dim), size * dim)
     with Largest() as every:
         space = AllWords(ids, torch.arange(size), table.__getitem__)
         space.vectors(space.strengths(torch.ones(batch, time, dim)))

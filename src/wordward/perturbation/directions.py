@@ -8,7 +8,7 @@ from torch import Tensor
 from wordward.perturbation.choice import CHOICES, centred
 from wordward.perturbation.nearest import NearestWords, Table, allowed_words, check_enough
 from wordward.perturbation.recipes import Method
-from wordward.perturbation.space import AllWords, Free, Neighbors, Space
+from wordward.perturbation.space import AllWords, Free, Neighbors, QuickNeighbors, Space
 from wordward.perturbation.tap import Tap
 from wordward.support.errors import SettingError
 
@@ -42,6 +42,8 @@ class Directions:
         nearest = self.search(ids)
         if nearest is not None:
             dropout = self.method.settings.direction_dropout if self.tap.model.training else 0.0
+            if ids.device.type == "cpu" and not dropout and not torch.is_inference_mode_enabled():
+                return QuickNeighbors(ids, nearest, self.tap.words)
             return Neighbors(ids, nearest, self.tap.words, dropout=dropout)
         free = self.method.recipe.space == "free"
         return Free() if free else AllWords(ids, self._allowed_on(ids), self.tap.words)

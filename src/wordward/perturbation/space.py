@@ -1,6 +1,6 @@
 """Where a perturbation may point: anywhere, or from each token toward other words."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import torch
@@ -11,7 +11,7 @@ from wordward.perturbation.distance import distances, product
 
 Words = Callable[[Tensor], Tensor]  # ids -> vectors, without dropout and without gradient
 HELD = {"cuda": 1 << 23}  # numbers held as directions at once, 32 MiB: a GPU prefers few large products
-KEPT = 1 << 23  # numbers of all directions of a batch that are kept on a CPU rather than computed again: 32 MiB
+BLOCK = 1 << 20  # numbers of pairs of words held at once while their distances are measured: 4 MiB
 SEEDS = 1 << 62  # of what is dropped in a batch
 
 
@@ -76,25 +76,18 @@ class Neighbors:
         self._words = words
         self._dropout = dropout
         self._seed = int(torch.randint(SEEDS, (), device="cpu")) if dropout else 0
-        self._kept: list[Tensor] = []
 
-    def _units(self) -> Iterable[Tensor]:
+    def _units(self) -> Iterator[Tensor]:
         """d_k for a few k at a time, (batch, time, count, dim); the zero vector where two words coincide."""
-        numbers = self.candidates.numel() * self._origins.shape[-1]
-        if self._origins.device.type != "cpu" or numbers > KEPT:
-            return self._computed()
-        self._kept = self._kept or list(self._computed())  # each is needed several times in a step
-        return self._kept
-
-    def _computed(self) -> Iterator[Tensor]:
         count = max(1, HELD.get(self._origins.device.type, 0) // max(1, self._origins.numel()))
         masks = self._masks() if self._dropout else None
         origins = self._origins if masks is None else self._origins * next(masks)
+        least = max(1e-12, torch.finfo(origins.dtype).tiny)  # of half precision, 1e-12 is 0
         for words in self.candidates.split(count, -1):
             vectors = self._words(words)
             if masks is not None:  # what stays is not scaled up: one factor for all changes no direction
                 vectors = vectors * torch.stack([next(masks) for _ in words.unbind(-1)], 2)
-            yield F.normalize(vectors - origins.unsqueeze(2), dim=-1, eps=1e-12)
+            yield F.normalize(vectors - origins.unsqueeze(2), dim=-1, eps=least)
 
     def _masks(self) -> Iterator[Tensor]:
         """Which numbers stay, (batch, time, dim): those of the tokens, then of their candidates one by one."""
@@ -115,29 +108,86 @@ class Neighbors:
         return total
 
 
-class AllWords:
+class _Toward:
+    """D of unit directions that are never built: w_k - w is taken apart, and divided by a length measured before."""
+
+    def __init__(self, candidates: Tensor, origins: Tensor, targets: Tensor, inverse: Tensor) -> None:
+        self.candidates = candidates  # (batch, time, k)
+        self._origins = origins  # (batch, time, dim)
+        self._targets = targets  # (words, dim)
+        self._inverse = inverse  # 1 / |w_k - w|, (batch, time, k), 0 where words coincide
+
+    def strengths(self, vectors: Tensor) -> Tensor:
+        """<w_k - w, g> / |w_k - w|, (batch, time, k)."""
+        at_origin = (self._origins * vectors).sum(-1, keepdim=True)
+        return self._along(vectors).sub_(at_origin).mul_(self._inverse)
+
+    def vectors(self, strengths: Tensor) -> Tensor:
+        """sum_k alpha_k (w_k - w) / |w_k - w|, (batch, time, dim)."""
+        weights = strengths * self._inverse
+        return self._sum(weights) - weights.sum(-1, keepdim=True) * self._origins
+
+    def _along(self, vectors: Tensor) -> Tensor:
+        """<w_k, g>, (batch, time, k)."""
+        raise NotImplementedError
+
+    def _sum(self, weights: Tensor) -> Tensor:
+        """sum_k a_k w_k, (batch, time, dim)."""
+        raise NotImplementedError
+
+
+class QuickNeighbors(_Toward):
+    """The directions of `Neighbors` without dropout, five times as fast on a CPU.
+
+    Each word of a batch is read once and each pair of words measured once; the products are PyTorch's bags of
+    embeddings. Differs from `Neighbors` by rounding alone.
+    """
+
+    possible = None
+
+    def __init__(self, ids: Tensor, candidates: Tensor, words: Words) -> None:
+        rows, where = torch.cat([ids.unsqueeze(-1), candidates], -1).unique(return_inverse=True)
+        own, self._where = where[..., :1], where[..., 1:]
+        targets = words(rows)
+        super().__init__(candidates, targets[own.squeeze(-1)], targets, self._measured(own, targets))
+
+    def _measured(self, own: Tensor, targets: Tensor) -> Tensor:
+        """1 / |w_k - w|, (batch, time, k)."""
+        pairs, back = (own * len(targets) + self._where).unique(return_inverse=True)
+        lengths, count = targets.new_empty(len(pairs)), max(1, BLOCK // max(1, targets.shape[-1]))
+        for some, into in zip(pairs.split(count), lengths.split(count), strict=True):
+            into.copy_((targets[some % len(targets)] - targets[some // len(targets)]).norm(dim=-1))
+        return lengths.reciprocal_().nan_to_num_(0.0, posinf=0.0)[back]
+
+    def _along(self, vectors: Tensor) -> Tensor:
+        with torch.enable_grad():  # the sum is linear in its weights: its gradient is this product
+            weights = self._inverse.detach().requires_grad_()
+            (along,) = torch.autograd.grad(self._sum(weights), weights, vectors)
+        return along
+
+    def _sum(self, weights: Tensor) -> Tensor:
+        bags, of = self._where.flatten(0, -2), weights.to(self._targets.dtype).flatten(0, -2)
+        summed = F.embedding_bag(bags, self._targets, per_sample_weights=of, mode="sum")
+        return summed.view_as(self._origins)
+
+
+class AllWords(_Toward):
     """Unit directions from each token to every allowed word: the equations without the k nearest."""
 
     def __init__(self, ids: Tensor, allowed: Tensor, words: Words) -> None:
-        self._origins = words(ids)  # (batch, time, dim)
-        self._targets = words(allowed)  # (k, dim)
         self._ids = ids
-        self.candidates = allowed.expand(*ids.shape, -1)
+        targets = words(allowed)  # (k, dim)
         rows, back = ids.unique(return_inverse=True)
-        inverse = distances(words(rows), self._targets).reciprocal_()
-        self._inverse = inverse.nan_to_num_(0.0, posinf=0.0)[back]  # (batch, time, k), 0 where words coincide
+        inverse = distances(words(rows), targets).reciprocal_().nan_to_num_(0.0, posinf=0.0)[back]
+        super().__init__(allowed.expand(*ids.shape, -1), words(ids), targets, inverse)
 
     @property
     def possible(self) -> Tensor:
         """All but the word itself; built on demand, since it is as large as the strengths."""
         return self.candidates != self._ids.unsqueeze(-1)
 
-    def strengths(self, vectors: Tensor) -> Tensor:
-        """<w_k - w, g> / |w_k - w|, (batch, time, k)."""
-        at_origin = (self._origins * vectors).sum(-1, keepdim=True)
-        return product(vectors, self._targets.T).sub_(at_origin).mul_(self._inverse)
+    def _along(self, vectors: Tensor) -> Tensor:
+        return product(vectors, self._targets.T)
 
-    def vectors(self, strengths: Tensor) -> Tensor:
-        """sum_k alpha_k (w_k - w) / |w_k - w|, (batch, time, dim)."""
-        weights = strengths * self._inverse
-        return product(weights, self._targets) - weights.sum(-1, keepdim=True) * self._origins
+    def _sum(self, weights: Tensor) -> Tensor:
+        return product(weights, self._targets)
