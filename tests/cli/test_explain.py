@@ -230,3 +230,10 @@ def test_an_output_that_is_not_utf8_takes_any_text(run: str, encoding: str, monk
     assert json.loads(shown("explain", run, "--json", "-"))["text"] == text
     assert json.loads(shown("predict", run))["text"] == text
     assert ">" in shown("attack", run, "--text")
+
+
+def test_a_limit_of_a_files_name_as_a_text_is_refused(
+    run: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(folder / "reviews.csv")
+    assert f"--limit counts the texts of a file: give --file {file}" in refused(capsys, run, file, "--limit", "2")

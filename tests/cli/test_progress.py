@@ -80,3 +80,15 @@ def test_a_name_in_brackets_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> Non
         bars.add_task("runs/[/red]", total=2)
         bars.refresh()
     assert "runs/[/red]" in output.getvalue()
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0.5, "2.0 texts/s"), (1.0, "1.0 texts/s"), (40.0, "40.0 s/text")])
+def test_slow_steps_are_told_by_their_seconds(seconds: float, said: str) -> None:
+    clock = [0.0]
+    bars = console.progress()
+    bars.get_time = lambda: clock[0]
+    bar = bars.add_task("attack", total=10, unit="texts")
+    for _ in range(3):
+        clock[0] += seconds
+        bars.advance(bar)
+    assert console._Speed().render(bars.tasks[0]).plain == said

@@ -131,11 +131,15 @@ def test_test_texts_with_a_strange_label_are_refused_before_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     texts = write_csv(tmp_path / "t.csv", reviews(60))
-    test = write_csv(tmp_path / "test.csv", [*reviews(10, seed=9), Example("a warm film", "excellent")])
+    strange = [Example("a warm film", label) for label in ("excellent", "poor", "excellent", "fair")]
+    test = write_csv(tmp_path / "test.csv", [*reviews(10, seed=9), *strange])
     given = ["train", str(texts), "--test", str(test), "--out", str(tmp_path / "run"), "--kind", "convolution"]
     assert main([*given, "--device", "cpu", "--epochs", "1"]) == 1
     said = " ".join(capsys.readouterr().err.split())
-    assert f"{test}, line 12: expected a label that the model knows (bad, good); got 'excellent'" in said
+    assert (
+        f"{test}, line 12: expected a label that the model knows (bad, good); got 'excellent', and in other places "
+        "'fair', 'poor': rename the labels"
+    ) in said
     assert "epoch 1" not in said
     assert not (tmp_path / "run").exists()
 

@@ -304,6 +304,7 @@ class TestAFunction:
         from sklearn.feature_extraction.text import CountVectorizer
         from sklearn.linear_model import LogisticRegression
         from sklearn.multiclass import OneVsRestClassifier
+        from sklearn.pipeline import make_pipeline
 
         texts = marked(60)
         counted = CountVectorizer().fit(each.text for each in texts)
@@ -317,6 +318,22 @@ class TestAFunction:
                 return inner.predict_proba(counted.transform(texts))
 
         assert wordward.open_model(Guard()).predict(TEXTS)[0].several == ("praise", "film")
+        pipeline = make_pipeline(counted, inner)
+        assert wordward.open_model(pipeline, labels=LABELS).predict(TEXTS)[0].several == ("praise", "film")
+
+
+def test_a_classifier_that_decides_without_probabilities_is_told_what_to_do():
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    texts = ["a warm film", "a dull film"] * 6
+    given = texts, ["good", "bad"] * 6
+    with pytest.raises(RunError, match=r"Pipeline, which decides without probabilities .* CalibratedClassifierCV"):
+        wordward.open_model(make_pipeline(CountVectorizer(), LinearSVC()).fit(*given))
+    wrapped = make_pipeline(CountVectorizer(), CalibratedClassifierCV(LinearSVC(), cv=2)).fit(*given)
+    assert [each.label for each in wordward.open_model(wrapped).predict(texts[:2])] == ["good", "bad"]
 
 
 class TestLists:

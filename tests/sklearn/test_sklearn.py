@@ -281,8 +281,8 @@ def test_explain_counts_the_label_that_was_given() -> None:
     assert as_good.label == "1"
     assert as_good.given
     assert alone.strongest is not None
-    with pytest.raises(ValueError, match=r"labels among \[0, 1\]; got \[7\]"):
-        found.explain(TEXTS[:1], [7])
+    with pytest.raises(ValueError, match=r"labels among \[0, 1\]; got \[9, 7\]"):
+        found.explain(TEXTS[:4], [9, 7, 1, 9])
 
 
 def test_an_empty_text_still_gets_a_prediction() -> None:

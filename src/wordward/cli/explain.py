@@ -189,6 +189,8 @@ class Explain:
         (word,) = self.texts if len(self.texts) == 1 else ("",)
         if word in SPLITS:
             say(f"{word} is explained as a text: this run is on files, so it has no splits; give --file FILE")
+        elif word and is_file(word) and self.limit is not None:
+            raise UsageError(f"--limit counts the texts of a file: give --file {word}")
         elif word and is_file(word):
             say(f"{word} is explained as a text; for the texts in that file give --file {word}")
 

@@ -45,7 +45,8 @@ def open_function(
         found = getattr(function, "classes_", ())
     names = tuple(str(label) for label in found)
     called: Probabilities = getattr(function, "predict_proba", function)
-    several = bool(getattr(function, "several_labels", getattr(function, "multilabel_", False)))
+    last = function.steps[-1][1] if hasattr(function, "steps") else function  # of scikit-learn's Pipeline
+    several = bool(getattr(function, "several_labels", getattr(last, "multilabel_", False)))
     (tried,) = ask(called, [joined(TRIED, TRIED) if paired else TRIED], names, name, several=several)
     if not names:
         names = tuple(tried) if isinstance(tried, dict) else tuple(str(at) for at in range(len(tried)))

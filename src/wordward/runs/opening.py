@@ -177,6 +177,11 @@ def _of_object(given: Any, name: str, *, device: str, labels: Sequence[str], pai
         return external.open_pair(*pair, pick_device(device), name=name)
     if isinstance(given, nn.Module):
         raise SettingError("model", f"{name} is a model without its tokenizer: give both, as (model, tokenizer)")
+    if callable(getattr(given, "decision_function", None)) and not hasattr(given, "predict_proba"):
+        raise RunError(
+            f"{name} is {type(given).__name__}, which decides without probabilities (it has no predict_proba): fit "
+            "its classifier within scikit-learn's CalibratedClassifierCV, or take one that has them"
+        )
     if not callable(getattr(given, "predict_proba", given)):
         raise RunError(
             f"{name} is {type(given).__name__}; expected (model, tokenizer), or a function from a list of "

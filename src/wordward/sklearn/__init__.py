@@ -169,8 +169,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         names = dict(zip(self.classes_.tolist(), names_of(self.classes_), strict=True))
         true = [None] * len(given) if labels is None else labels_of(labels).tolist()
         check_consistent_length(given, true)
-        if strange := set(true) - {None, *names}:
-            raise SettingError("labels", f"expected labels among {self.classes_.tolist()}; got {list(strange)}")
+        if strange := [label for label in dict.fromkeys(true) if label not in {None, *names}]:
+            raise SettingError("labels", f"expected labels among {self.classes_.tolist()}; got {strange}")
         examples = [Example(text, names.get(label)) for text, label in zip(given, true, strict=True)]
         with TemporaryDirectory(prefix="wordward-") as place:  # for what is read of the training texts' words
             self._write(Path(place), weights=False)

@@ -29,6 +29,7 @@ class Output(Console):
 
 console = Console(stderr=True, highlight=False)
 EVERY = 30.0  # seconds between two lines of progress, where there are no bars
+PERIOD = 180.0  # seconds that count as recent: two steps at least must be over in it for a pace to be told
 PLAINER = dict(zip("→…“”▏▎▍▌▋▊▉█", '>.""---#####', strict=True))
 
 
@@ -39,11 +40,14 @@ def _speed(task: Task) -> float | None:
 
 
 class _Speed(ProgressColumn):
-    """Steps (or another unit) per second."""
+    """Steps (or another unit) per second, or seconds per step where it takes more than one."""
 
     def render(self, task: Task) -> Text:
         speed, unit = _speed(task), task.fields.get("unit", "steps")
-        return Text(f"{speed:.1f} {unit}/s" if speed else "", style="dim")
+        if not speed:
+            return Text()
+        pace = f"{speed:.1f} {unit}/s" if speed >= 1 else f"{1 / speed:.1f} s/{unit.removesuffix('s')}"
+        return Text(pace, style="dim")
 
 
 class _Left(ProgressColumn):
@@ -111,6 +115,7 @@ def progress(*, quiet: bool = False) -> Progress:
         _Speed(),
         _Left(),
         plain=shown and not bars,
+        speed_estimate_period=PERIOD,
         console=console,
         auto_refresh=bars,  # else `track` counts in a thread, which ends at once where there are no bars
         disable=not bars,

@@ -215,7 +215,19 @@ def label_numbers(
 ) -> Sequence[int] | Sequence[np.ndarray]:
     """Classes or tags as numbers; a label not in `classes` is refused."""
     numbers = {name: number for number, name in enumerate(classes)}
-    return [_labels(example, numbers, settings, tagging, source) for example in examples]  # type: ignore[return-value]
+    return [_labels(each, numbers, settings, tagging, source, examples) for each in examples]  # type: ignore[return-value]
+
+
+def _unknown(name: str, known: Collection[str], examples: Sequence[Example], source: str, line: int) -> DataError:
+    """Why a label is refused, with all others of the texts that are not known either."""
+    strange = sorted({other for each in examples for other in each.names if other is not None} - {*known, name})
+    some = ", ".join(map(repr, strange[:10])) + (f" and {len(strange) - 10} more" if len(strange) > 10 else "")
+    return DataError(
+        f"expected a label that the model knows ({', '.join(map(_shown, known))}); got {name!r}"
+        f"{some and f', and in other places {some}'}: {_remedy(name, known)}",
+        source,
+        line,
+    )
 
 
 def _remedy(name: str, known: Collection[str]) -> str:
@@ -235,7 +247,12 @@ def _shown(label: str) -> str:
 
 
 def _labels(
-    example: Example, numbers: dict[str, int], settings: TextSettings, tagging: bool, source: str
+    example: Example,
+    numbers: dict[str, int],
+    settings: TextSettings,
+    tagging: bool,
+    source: str,
+    examples: Sequence[Example],
 ) -> int | np.ndarray:
     labels = example.tags if tagging else (example.label,)
     if labels is None or labels == (None,):
@@ -246,12 +263,7 @@ def _labels(
         raise DataError(f"expected {wanted}; {found}", source, example.line)
     for name in labels:
         if name not in numbers:
-            raise DataError(
-                f"expected a label that the model knows ({', '.join(map(_shown, numbers))}); got {name!r}: "
-                f"{_remedy(str(name), numbers)}",
-                source,
-                example.line,
-            )
+            raise _unknown(str(name), numbers, examples, source, example.line)
     if tagging:
         return np.array([numbers[str(name)] for name in labels][: settings.max_length], dtype=np.int64)
     return numbers[str(labels[0])]
