@@ -17,8 +17,9 @@ import wordward
 from wordward.cli.main import main
 from wordward.datasets import Example
 from wordward.explain import faithfulness as measured
+from wordward.explain.attribution import attributions, gradients
 from wordward.explain.explainer import Explainer
-from wordward.explain.faithfulness import CHOICES, _attributions, _choosable, _flips, _gradients
+from wordward.explain.faithfulness import CHOICES, _choosable, _flips
 from wordward.runs.run import Run
 from wordward.support.errors import DataError, SettingError
 
@@ -72,7 +73,7 @@ def test_only_texts_predicted_right_count(run: Run):
 def test_gradients_are_those_of_the_loss(run: Run):
     explainer = Explainer(run)
     (one,) = _choosable([explainer], ["the film was warm and lovely"])
-    (norms,) = _gradients(explainer, [one.reading.row], [one.label])
+    (norms,) = gradients(explainer, [one.reading.row], [one.label])
     table = explainer.adversary.tap.embedding
     kept: list[torch.Tensor] = []
 
@@ -98,7 +99,7 @@ def test_attributions_add_up_to_the_difference(run: Run):
     """Integrated gradients of all ids are what the label's logit gains over a text of padding."""
     explainer = Explainer(run)
     (one,) = _choosable([explainer], ["the film was warm and lovely"])
-    (given,) = _attributions(explainer, [one.reading.row], [one.label])
+    (given,) = attributions(explainer, [one.reading.row], [one.label])
     row = one.reading.row
     ids = torch.from_numpy(row.ids.astype(np.int64))[None]
     blank = torch.where(torch.from_numpy(row.word >= 0)[None], explainer.adversary.tap.padding or 0, ids)

@@ -1,28 +1,26 @@
 """Whether pulls point at what matters: how often swaps of the word they choose flip a prediction, beside others."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from wordward.datasets import DataError
+from wordward.explain.attribution import attributions, gradients
 from wordward.explain.explainer import Explainer
 from wordward.explain.explanation import Place
 from wordward.explain.labels import Labels
-from wordward.explain.pulls import WordPulls, gradient_of
+from wordward.explain.pulls import WordPulls
 from wordward.explain.swaps import apply
-from wordward.perturbation.tap import evaluating
 from wordward.runs.given import Text
 from wordward.runs.metrics import Interval, intervals_to_json, mean, share
-from wordward.runs.reading import Reading, Row
+from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 from wordward.support.console import progress
 from wordward.support.errors import SettingError
-from wordward.text.batches import small_batches
 
 CHOICES = {
     "shown": "the word that explain shows first",
@@ -32,8 +30,6 @@ CHOICES = {
     "random": "a word at random",
 }
 DRAWS = 5  # words of a text that are drawn at random; their mean counts
-STEPS = 50  # of the path that gradients are integrated along
-TEXTS, TOKENS = 16, 1 << 13  # at a time, at most
 
 
 @dataclass(frozen=True)
@@ -152,12 +148,12 @@ def _named(
 ) -> tuple[dict[str, list[list[int]]], dict[str, str]]:
     """The words that each choice names in each text, by their positions; and which choices are left out, and why."""
     rows, labels = [one.reading.row for one in chosen], [one.label for one in chosen]
-    scores = {"pull": [one.pulls for one in chosen], "gradient": _gradients(explainer, rows, labels)}
+    scores = {"pull": [one.pulls for one in chosen], "gradient": gradients(explainer, rows, labels)}
     skipped = {}
     if find_spec("captum") is None:
         skipped["captum"] = "captum is not installed: pip install 'wordward[captum]'"
     else:
-        scores["captum"] = _attributions(explainer, rows, labels, advance)
+        scores["captum"] = attributions(explainer, rows, labels, advance)
     places = {
         name: [[max(one.candidates, key=lambda at: of_text[at])] for one, of_text in zip(chosen, values, strict=True)]
         for name, values in scores.items()
@@ -218,68 +214,6 @@ def _candidates(
         may_come = [(word, strength) for word, strength in of_word if word != own[at] and writable[word]]
         if may_come:
             found[at] = may_come
-    return found
-
-
-def _batches(run: Run, rows: Sequence[Row], labels: Sequence[int]) -> Iterator[tuple[list[int], Any]]:
-    corpus = run.corpus([row.ids for row in rows], list(labels))
-    for index in small_batches(corpus.lengths, TEXTS, TOKENS):
-        yield index.tolist(), corpus.batch(index, run.device)
-
-
-def _of_words(row: Row, of_ids: np.ndarray) -> dict[int, float]:
-    """Values of ids, (time,), summed over the pieces of each word."""
-    real = row.word >= 0
-    sums = np.bincount(row.word[real], of_ids[: len(row.ids)][real], minlength=len(row.first))
-    return dict(enumerate(sums.tolist()))
-
-
-def _gradients(explainer: Explainer, rows: Sequence[Row], labels: Sequence[int]) -> list[dict[int, float]]:
-    """Of each word the squared norm of the gradient of the label's loss at its vectors."""
-    run, adversary = explainer.run, explainer.run.adversary("iadvt")
-    found: list[dict[int, float]] = [{} for _ in rows]
-    with evaluating(run.model):
-        for index, batch in _batches(run, rows, labels):
-            forward = partial(run.model, batch.ids, batch.mask)
-            gradient, _ = gradient_of(adversary, forward, batch._replace(mask=run.perturbed(batch)), None)
-            assert gradient is not None
-            squares = gradient.float().square().sum(-1).cpu().numpy()  # (batch, time)
-            for at, number in enumerate(index):
-                found[number] = _of_words(rows[number], squares[at])
-    return found
-
-
-def _attributions(
-    explainer: Explainer,
-    rows: Sequence[Row],
-    labels: Sequence[int],
-    advance: Callable[[float], None] | None = None,
-) -> list[dict[int, float]]:
-    """Of each word what it gives the label's logit by integrated gradients, from a text of padding.
-
-    `advance` is told how many texts more are done.
-    """
-    from captum.attr import LayerIntegratedGradients
-
-    run, tap = explainer.run, explainer.adversary.tap
-    integrated = LayerIntegratedGradients(run.model, tap.embedding)
-    found: list[dict[int, float]] = [{} for _ in rows]
-    with evaluating(run.model), torch.backends.cudnn.flags(enabled=False):  # which has no gradient of an LSTM at rest
-        for index, batch in _batches(run, rows, labels):
-            blank = torch.where(run.perturbed(batch), tap.padding or 0, batch.ids)
-            given = integrated.attribute(
-                batch.ids,
-                blank,
-                target=batch.labels,
-                additional_forward_args=(batch.mask,),
-                n_steps=STEPS,
-                internal_batch_size=TEXTS * 4,
-            )
-            sums = torch.as_tensor(given).float().sum(-1).detach().cpu().numpy()  # (batch, time)
-            for at, number in enumerate(index):
-                found[number] = _of_words(rows[number], sums[at])
-            if advance is not None:
-                advance(len(index))
     return found
 
 
