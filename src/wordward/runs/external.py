@@ -22,7 +22,7 @@ from wordward.runs.hub import (
     pretrained,
     transformers_quietly,
 )
-from wordward.runs.pieces import PieceVocabulary
+from wordward.runs.piece_vocabulary import PieceVocabulary
 from wordward.support.errors import RunError, SettingError
 from wordward.text.word_pieces import check_size
 

@@ -20,8 +20,9 @@ from wordward.perturbation.tap import Tap
 from wordward.runs import run_folder
 from wordward.runs.hub import load_model, load_tokenizer, longest, multiple_of
 from wordward.runs.input_table import model_at_hand
+from wordward.runs.piece_vocabulary import PieceVocabulary
 from wordward.runs.piece_words import arranged, find_words, last_end
-from wordward.runs.pieces import CHUNK, LogitsModel, PieceCorpus, PieceReader, PieceVocabulary, separator_of
+from wordward.runs.pieces import CHUNK, LogitsModel, PieceCorpus, PieceReader, separator_of
 from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.run import Run
 from wordward.support.files import put_back

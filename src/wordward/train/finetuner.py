@@ -17,7 +17,8 @@ from wordward.perturbation.tap import Tap
 from wordward.runs import checkpoint, kinds, run_folder
 from wordward.runs.kinds import check_kind
 from wordward.runs.metrics import Interval
-from wordward.runs.pieces import LogitsModel, PieceVocabulary
+from wordward.runs.piece_vocabulary import PieceVocabulary
+from wordward.runs.pieces import LogitsModel
 from wordward.runs.scoring import probabilities, scores
 from wordward.runs.transformer import TransformerRun
 from wordward.support.console import progress
