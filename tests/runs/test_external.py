@@ -200,7 +200,8 @@ class TestRefused:
             "mine:none": "mine has no none",
             "nowhere:none": "there is no Python module nowhere",
             "broken:none": "broken cannot be imported: ValueError: cake",
-            "none.pkl": "is not a run folder: it holds no config.toml. Expected a run folder, ",
+            "none.pkl": "is not a run folder: there is no such folder here. Expected a run folder, ",
+            "a warm film": "is not a run folder: there is no such folder here. Expected a run folder, ",
             "empty": "is not a run folder: it holds no config.toml",
             str(
                 tmp_path / "none"

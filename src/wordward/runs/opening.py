@@ -118,7 +118,7 @@ def _open(source: Any, *, device: str, labels: Sequence[str], paired: bool) -> R
         raise RunError(f"{name} is not a run folder: there is no such folder here; {beside(name)}")
     if folder.is_dir():
         run_folder.load_config(folder, TrainConfig)  # which says what a run folder lacks
-    raise RunError(f"{name} is not a run folder: it holds no {run_folder.CONFIG}. Expected {KINDS}")
+    raise RunError(f"{name} is not a run folder: there is no such folder here. Expected {KINDS}")
 
 
 def opener(run: Run) -> partial[Run]:
