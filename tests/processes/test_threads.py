@@ -1,6 +1,7 @@
 """Threads: how many, and how they wait, on machines with few cores."""
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -98,6 +99,40 @@ def test_freed_memory_is_kept_unless_the_user_chose(
         monkeypatch.delenv("MIMALLOC_PURGE_DELAY")
     keep_memory()
     assert os.environ["MIMALLOC_PURGE_DELAY"] == expected
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the allocator is not glibc's")
+@pytest.mark.parametrize(
+    "given", [None, "MALLOC_TRIM_THRESHOLD_=131072", "GLIBC_TUNABLES=glibc.malloc.trim_threshold=131072"]
+)
+def test_large_tensors_are_not_fetched_anew_each_time_unless_the_user_chose(given: str | None) -> None:
+    code = """
+import resource, sys
+from wordward.support.threads import keep_memory
+if sys.argv[1] == "command line":
+    keep_memory()
+import torch
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+before = faults()
+for _ in range(20):
+    one, other = torch.ones(1 << 24), torch.ones(1 << 24)
+    del one, other
+print(faults() - before)
+"""
+    environment = {
+        name: value for name, value in os.environ.items() if "MALLOC" not in name and name != "GLIBC_TUNABLES"
+    }
+    environment |= dict([given.split("=", 1)]) if given else {}
+    library, command = (
+        int(
+            subprocess.run(
+                [sys.executable, "-c", code, kind], env=environment, capture_output=True, check=True
+            ).stdout
+        )
+        for kind in ("library", "command line")
+    )
+    assert command > library / 2 if given else command < library / 10
 
 
 def test_command_line_chooses_before_torch_is_loaded_and_the_library_does_not() -> None:
