@@ -115,7 +115,7 @@ import torch
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 before = faults()
-for _ in range(20):
+for _ in range(80):
     one, other = torch.ones(1 << 24), torch.ones(1 << 24)
     del one, other
 print(faults() - before)
