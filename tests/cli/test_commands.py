@@ -110,7 +110,7 @@ def test_a_classifier_that_has_learnt_nothing_is_told_of_with_what_may_help(
         "--learning-rate",
         rate,
     ]
-    assert main([*given, "--epochs", "12", "--patience", "12"]) == 0
+    assert main([*given, "--epochs", "20", "--patience", "20"]) == 0
     advice = "always giving the most frequent label: longer training (--epochs, --patience)"
     assert (advice in " ".join(capsys.readouterr().err.split())) is not learns
 

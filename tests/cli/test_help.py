@@ -45,3 +45,12 @@ def test_commands_are_named_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     shown = helped([], 80, monkeypatch, capsys)
     assert shown.startswith("usage: wordward [-h] COMMAND ...\n")
     assert all(f"• {command} " in shown for command in COMMANDS)
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("trian", "; did you mean 'train'? The"), ("xyz", ". The")])
+def test_a_command_that_is_none_is_told_in_a_line(typed: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([typed, "reviews.csv", "--out", "runs/mine"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"wordward: {typed!r} is no command{meant}")
+    assert said.count("\n") == 1
+    assert all(name in said for name in COMMANDS)

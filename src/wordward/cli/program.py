@@ -3,8 +3,9 @@
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
+from difflib import get_close_matches
 from functools import partial, reduce
 from operator import or_
 from traceback import print_exc
@@ -21,6 +22,7 @@ from wordward.support.version import __version__
 from wordward.support.wording import plain, showing
 
 STOPPED = 130  # exit status after Ctrl-C
+USAGE = 2  # of arguments that are none
 
 
 def parse(
@@ -69,6 +71,9 @@ def run(parsed: Callable[[list[str]], Any], commands: Mapping[str, Any], argumen
     if command_line in (["--version"], ["-V"]):
         print(f"wordward {__version__}")
         return 0
+    if command_line and not command_line[0].startswith("-") and command_line[0] not in commands:
+        print(f"wordward: {_unknown(command_line[0], commands)}", file=sys.stderr)
+        return USAGE
     # A command may say that its status 1 means something else than an error.
     failed = getattr(commands.get(next(iter(command_line), "")), "COULD_NOT_RUN", 1)
     flags = partial(in_flags, commands=commands.values())
@@ -87,6 +92,12 @@ def run(parsed: Callable[[list[str]], Any], commands: Mapping[str, Any], argumen
     except KeyboardInterrupt:
         print("wordward: stopped", file=sys.stderr)
         return STOPPED
+
+
+def _unknown(name: str, commands: Iterable[str]) -> str:
+    close = get_close_matches(name, commands, 1)
+    meant = f"; did you mean {close[0]!r}?" if close else "."
+    return f"{plain(name)!r} is no command{meant} The commands are {', '.join(commands)}"
 
 
 def _print_anywhere() -> None:
