@@ -84,7 +84,10 @@ def three_tags(place: Path) -> str:
 
 def test_a_tagger_without_a_tag_to_flag_has_no_attack(tmp_path: Path) -> None:
     train, run, out = three_tags(tmp_path), tmp_path / "run", tmp_path / "page.html"
-    assert main(["train", "--train", train, "--out", str(run), *METHOD, "--epochs", "10", *SMALL]) == 0
+    assert (
+        main(["train", "--train", train, "--out", str(run), *METHOD, "--epochs", "30", "--patience", "30", *SMALL])
+        == 0
+    )
     assert main(["report", str(run), "--out", str(out), "--quiet", "--device", "cpu"]) == 0
     page = Page(out)
     assert "Adversarial texts" not in page.headings

@@ -10,6 +10,7 @@ from stepping import BATCH, DIM, HIDDEN, TIME, WORDS, Kind, a_step, passes
 from torch import Tensor, nn
 
 from wordward.models import Classifier, Tagger
+from wordward.perturbation import space
 from wordward.perturbation.choice import nearness
 from wordward.perturbation.objective import IGNORE
 from wordward.train.step import Stepper
@@ -46,8 +47,11 @@ def test_passes_of_a_step(method: str, forwards: int, backwards: int, kind: Kind
 
 
 @pytest.mark.parametrize("method", ["advt", "iadvt", "ivat", "iadvt-best"])
-def test_no_tensor_of_a_step_is_larger_than_the_table_or_the_strengths(method: str) -> None:
+def test_no_tensor_of_a_step_is_larger_than_the_table_or_the_strengths(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A (batch, time, k, dim) tensor would be."""
+    monkeypatch.setattr(space, "BLOCK", WORDS * DIM)
     k = 50
     stepper, labelled, unlabelled = a_step(method, Classifier, k=k)
     extra = unlabelled if stepper.virtual else None
