@@ -165,8 +165,12 @@ def test_directions_to_a_very_near_word_keep_their_length(kind: str):
 def test_toward_words_that_coincide_a_gradient_has_no_strength():
     """Not even one of rounding, which would be made as long as any other."""
     table = torch.randn(64).expand(9, 64)
-    space = AllWords(torch.tensor([[0, 3]]), torch.arange(9), table.__getitem__)
-    assert not space.strengths(torch.randn(1, 2, 64)).any()
+    ids = torch.tensor([[0, 3]])
+    every = AllWords(ids, torch.arange(9), table.__getitem__)
+    assert not every.strengths(torch.randn(1, 2, 64)).any()
+    some = QuickNeighbors(ids, torch.arange(9).expand(1, 2, 9), table.clone().__getitem__)
+    assert not some.strengths(torch.randn(1, 2, 64)).any()
+    assert not some.vectors(torch.randn(1, 2, 9)).any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
