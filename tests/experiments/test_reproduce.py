@@ -77,8 +77,7 @@ def test_the_command_knows_every_table(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 def test_the_installed_command_leaves_the_tables_to_a_clone(capsys: pytest.CaptureFixture[str]) -> None:
     for name in COMMANDS:
-        with pytest.raises(SystemExit, match="2"):
-            wordward_command([name])
+        assert wordward_command([name]) == 2
         assert name in capsys.readouterr().err
     with pytest.raises(SystemExit):
         wordward_command(["--help"])
