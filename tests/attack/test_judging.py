@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from any_model import Guard, word_vectors
+from any_model import Guard, guard_in, word_vectors
 from reviews import reviews, write_csv
 from small_training import config
 
@@ -15,14 +15,11 @@ from wordward.cli.main import main
 from wordward.support.errors import SettingError
 from wordward.train.training import train
 
-MODULE = "from any_model import Guard\n\nguard = Guard()\n"
-
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "judged_model.py").write_text(MODULE)
-    word_vectors(tmp_path / "vectors.txt")
+    guard_in(tmp_path, "judged_model")
     write_csv(tmp_path / "few.csv", reviews(6))
     write_csv(tmp_path / "many.csv", reviews(400, seed=5))
     return tmp_path

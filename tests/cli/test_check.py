@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from any_model import fine_tuned, word_vectors
+from any_model import fine_tuned, guard_in
 from documented import ROOT, blocks
 from reviews import reviews, tagged, write_conll, write_csv
 
@@ -20,14 +20,13 @@ from wordward.attack import check
 from wordward.cli.check_output import show
 from wordward.cli.main import main
 
-MODULE = "from any_model import Guard\n\nguard = Guard()\n\n\ndef broken(texts):\n    raise KeyError('cake')\n"
+BROKEN = "\n\ndef broken(texts):\n    raise KeyError('cake')\n"
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "checked_model.py").write_text(MODULE)
-    word_vectors(tmp_path / "vectors.txt")
+    guard_in(tmp_path, "checked_model", BROKEN)
     texts = [*reviews(20), wordward.Example("<b>a text | without praise</b>", "bad")]
     write_csv(tmp_path / "test.csv", texts)
     return tmp_path

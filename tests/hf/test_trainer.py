@@ -18,6 +18,7 @@ from torch import Tensor, nn
 import wordward
 from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
 from wordward.perturbation.objective import kl, label_loss
+from wordward.perturbation.space import QuickNeighbors
 from wordward.text.word_pieces import candidate_ids
 
 METHODS = list(wordward.RECIPES)
@@ -427,12 +428,19 @@ class TestFollowedBackAtOnce:
         engine = torch.autograd.graph._engine_run_backward
         for module in (torch.autograd, torch.autograd.graph):
             if hasattr(module, "_engine_run_backward"):
-
-                def counted(of: tuple[Tensor, ...], *args: Any, **options: Any) -> Any:
-                    runs.extend(1 for one in of if one.dim() == 0)  # a loss; directions have gradients of their own
-                    return engine(of, *args, **options)
-
+                counted = lambda *args, **options: runs.append(1) or engine(*args, **options)  # noqa: E731
                 monkeypatch.setattr(module, "_engine_run_backward", counted)
+        along = QuickNeighbors._along
+
+        def uncounted(self: QuickNeighbors, vectors: Tensor) -> Tensor:
+            """A product of directions, which follows nothing of the model back."""
+            before = len(runs)
+            found = along(self, vectors)
+            assert len(runs) == before + 1
+            del runs[before:]
+            return found
+
+        monkeypatch.setattr(QuickNeighbors, "_along", uncounted)
         made = trainer(tmp_path, "sequence", method)
         made.train()
         assert len(runs) <= most + 1  # the Trainer's own, which has nothing left to follow but for the baseline

@@ -73,6 +73,12 @@ def word_vectors(path: Path) -> Path:
     return path
 
 
+def guard_in(folder: Path, module: str, code: str = "") -> None:
+    """A module with a `guard`, a function on texts that wordward did not train, and vectors of its words."""
+    (folder / f"{module}.py").write_text(f"from any_model import Guard\n\nguard = Guard()\n{code}")
+    word_vectors(folder / "vectors.txt")
+
+
 SEVERAL = {"id2label": {0: "praise", 1: "blame", 2: "film"}, "label2id": {"praise": 0, "blame": 1, "film": 2}}
 
 

@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
-from difflib import get_close_matches
 from functools import partial, reduce
 from operator import or_
 from traceback import print_exc
@@ -19,7 +18,7 @@ from wordward.cli.standard import until_unread
 from wordward.support.errors import WordwardError
 from wordward.support.threads import keep_memory, wait_passively
 from wordward.support.version import __version__
-from wordward.support.wording import plain, showing
+from wordward.support.wording import did_you_mean, plain, showing
 
 STOPPED = 130  # exit status after Ctrl-C
 USAGE = 2  # of arguments that are none
@@ -95,8 +94,7 @@ def run(parsed: Callable[[list[str]], Any], commands: Mapping[str, Any], argumen
 
 
 def _unknown(name: str, commands: Iterable[str]) -> str:
-    close = get_close_matches(name, commands, 1)
-    meant = f"; did you mean {close[0]!r}?" if close else "."
+    meant = did_you_mean(name, commands) or "."
     return f"{plain(name)!r} is no command{meant} The commands are {', '.join(commands)}"
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from wordward.runs.run import Run
 
 SPLITS = ("train", "dev", "test")
-READ = 1024  # texts at once where only their ends matter
 
 
 def opened(command: Any, model: str) -> "Run":
@@ -101,8 +100,7 @@ def say_cut(run: "Run", examples: "Sequence[Example]", *, quiet: bool) -> None:
     most = run.text.max_length
     if quiet or most is None:
         return
-    parts = (examples[start : start + READ] for start in range(0, len(examples), READ))
-    if cut := sum(bool(reading.unread) for part in parts for reading in run.read_all(part)):
+    if cut := sum(bool(reading.unread) for part in run.readings(examples) for reading in part):
         unit = "words" if run.config.transformer is None else "word pieces"
         read = f"the {most:,} {unit} that are read of each; edits are within them"
         say(f"{cut:,} of {len(examples):,} texts cut to {read}")

@@ -1,6 +1,5 @@
 """Settings as TOML and back; unknown keys and values of another type are refused by name."""
 
-import difflib
 import json
 import tomllib
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from wordward.config.fields import NAME
 from wordward.support.errors import DataError, SettingError
 from wordward.support.remembering import Remembering, remember
+from wordward.support.wording import did_you_mean
 
 Config = TypeVar("Config", bound=Remembering)
 FLAGS = {"transformer": "model"}  # settings whose flag has another name, since a section has that one
@@ -128,8 +128,7 @@ def _refuse_unknown(key: str, known: Mapping[str, Any], source: str, section: st
         raise SettingError(key, f"{source} sets {key!r}, which only the command line can set: give `{key}` there")
     if key not in known:
         sections = {home for home, _ in known.values() if home}
-        close = difflib.get_close_matches(key, [*known, *sections], 1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; the settings are {', '.join(sorted(known))}"
+        hint = did_you_mean(key, [*known, *sections]) or f"; the settings are {', '.join(sorted(known))}"
         raise SettingError(key, f"{source} sets {key!r}, which is not a setting{hint}")
     home = known[key][0]
     if section is not None and home != section:

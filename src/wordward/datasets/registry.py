@@ -1,6 +1,5 @@
 """The published corpora by name: finding, loading and adding them."""
 
-import difflib
 import os
 import shutil
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from wordward.datasets.published import CorpusInfo, PublishedCorpus, Splits
 from wordward.support.errors import DataError, MissingError
 from wordward.support.files import whole
 from wordward.support.locks import locked
+from wordward.support.wording import did_you_mean
 
 CORPORA = ("imdb", "elec", "rotten_tomatoes", "dbpedia", "rcv1", "fce")  # modules of this room
 VARIABLE = "WORDWARD_DATA"
@@ -23,9 +23,7 @@ VARIABLE = "WORDWARD_DATA"
 def corpus(name: str) -> PublishedCorpus:
     """The module of a corpus, imported on demand."""
     if name not in CORPORA:
-        close = difflib.get_close_matches(name, CORPORA, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise DataError(f"expected a corpus among {', '.join(CORPORA)}; got {name!r}{hint}")
+        raise DataError(f"expected a corpus among {', '.join(CORPORA)}; got {name!r}{did_you_mean(name, CORPORA)}")
     return cast(PublishedCorpus, import_module(f"wordward.datasets.{name}"))
 
 

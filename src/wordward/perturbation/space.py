@@ -7,11 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wordward.perturbation.distance import distances, product
+from wordward.perturbation.distance import BLOCK, distances, product
 
 Words = Callable[[Tensor], Tensor]  # ids -> vectors, without dropout and without gradient
 HELD = {"cuda": 1 << 23}  # numbers held as directions at once, 32 MiB: a GPU prefers few large products
-BLOCK = 1 << 20  # numbers of pairs of words held at once while their distances are measured: 4 MiB
 SEEDS = 1 << 62  # of what is dropped in a batch
 
 

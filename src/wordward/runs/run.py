@@ -1,6 +1,6 @@
 """A trained model at work: one interface, whatever the model reads."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -24,7 +24,7 @@ from wordward.support.errors import SettingError
 from wordward.text.corpus import Corpus
 
 NAMED = 5  # labels that a line names
-AT_ONCE = 1024  # texts that are read before the model predicts them: what is read of each is large
+AT_ONCE = 1024  # texts that are read at a time: what is read of each is large
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,8 +106,12 @@ class Run(TrainedModel):
         """
         self.forget()
         examples = self.examples(texts)
-        parts = (examples[start : start + AT_ONCE] for start in range(0, len(examples), AT_ONCE))
-        return [found for part in parts for found in self.predict_readings(self.read_all(part))]
+        return [found for part in self.readings(examples) for found in self.predict_readings(part)]
+
+    def readings(self, examples: Sequence[Example]) -> Iterator[Sequence[Reading]]:
+        """What is read of texts, some of them at a time."""
+        for start in range(0, len(examples), AT_ONCE):
+            yield self.read_all(examples[start : start + AT_ONCE])
 
     def forget(self) -> None:
         """Ask a function anew, whose answers are remembered within an attack: it may have learnt since."""

@@ -1,7 +1,8 @@
 """How messages are worded: settings in backquotes, or as whoever shows it writes them; no characters that do harm."""
 
+import difflib
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -23,6 +24,12 @@ def showing(wording: Callable[[str], str]) -> Iterator[None]:
         yield
     finally:
         _wording = before
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """What a message says beside a name that is not known: the known one that is spelt nearest, if one is near."""
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def plain(text: str, *, keep: str = "") -> str:
