@@ -18,6 +18,7 @@ from rich.console import Console
 from experiments import reproduce, results, settings
 from experiments.__main__ import main
 from experiments.paired import pack_bits
+from experiments.row import run_row
 from experiments.settings import Plan
 from experiments.tables import TABLES
 from wordward.config.settings import TextSettings, TrainConfig
@@ -122,7 +123,7 @@ def test_a_quiet_table_draws_no_bars(plan: Plan, quiet: bool, monkeypatch: pytes
     if not quiet:
         screen.truncate(0)
         (row,) = COLUMNS["imdb"].rows[:1]
-        reproduce.run_row(COLUMNS["imdb"], row, 2, replace(plan, quiet=False, jobs=2))
+        run_row(COLUMNS["imdb"], row, 2, replace(plan, quiet=False, jobs=2))
         assert "scoring" not in screen.getvalue()
 
 

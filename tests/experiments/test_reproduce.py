@@ -19,10 +19,10 @@ from reviews import reviews, tagged, write_csv
 
 from experiments import reproduce, results
 from experiments.__main__ import COMMANDS, main
+from experiments.column import ColumnRuns
 from experiments.intervals import student
 from experiments.paired import gain, pack_bits, unpack_bits
-from experiments.reproduce import Plan
-from experiments.settings import SMALL_TRAINING
+from experiments.settings import SMALL_TRAINING, Plan, reading_config, row_config
 from experiments.tables import TABLES, Column, Row
 from wordward.cli.main import main as wordward_command
 from wordward.config.settings import TextSettings
@@ -32,6 +32,7 @@ from wordward.runs.metrics import mcnemar
 from wordward.support import files
 from wordward.text.cache import encode_splits
 from wordward.text.pack import write_pack
+from wordward.train import training
 
 ROOT = Path(__file__).parents[2]
 SHORT = TextSettings(max_length=60, max_vocabulary=5000)  # of the budget cpu-small
@@ -44,11 +45,11 @@ def test_every_row_has_a_toml_that_parses(name: str, tmp_path: Path) -> None:
     column = COLUMNS[name]
     for preset in ("paper", "cpu-small"):
         plan = Plan(ROOT / "experiments", tmp_path, preset)
-        configs = [reproduce.row_config(column, row, 3, plan) for row in column.rows]
+        configs = [row_config(column, row, 3, plan) for row in column.rows]
         assert [config.method for config in configs] == [row.name for row in column.rows]
         assert {config.training.seed for config in configs} == {3}
         config = configs[0]
-        reading = reproduce.reading_config(column, plan)
+        reading = reading_config(column, plan)
         if reading is not None:
             assert (reading.model.dim, reading.model.hidden) == (config.model.dim, config.model.hidden)
             assert (reading.text, reading.corpus) == (config.text, config.data.corpus)
@@ -112,16 +113,15 @@ def test_killed_reproduction_goes_on_without_redoing_rows(
     plan = Plan(experiments, tmp_path / "out", "cpu-small", seeds=2, device="cpu", quiet=True)
     wanted = ("baseline", "advt", "iadvt")
     trained: list[str] = []
-    real = reproduce.train
 
     def train(config, folder, **options):
         if len(trained) == 3 and not done:
             raise ZeroDivisionError("power cut")
         trained.append(f"{config.method} {config.training.seed}")
-        return real(config, folder, **options)
+        return training.train(config, folder, **options)
 
     done: list[str] = []
-    monkeypatch.setattr(reproduce, "train", train)
+    monkeypatch.setattr("experiments.row.train", train)
     with pytest.raises(ZeroDivisionError):
         reproduce.reproduce("imdb", plan, rows=wanted, results_folder=tmp_path / "kept")
     done.append("killed")
@@ -181,7 +181,7 @@ def test_few_rows_share_all_cores(experiments: Path, tmp_path: Path, monkeypatch
         asked.append((count, threads))
         raise ZeroDivisionError("enough seen")
 
-    monkeypatch.setattr(reproduce, "workers", workers)
+    monkeypatch.setattr("experiments.column.workers", workers)
     monkeypatch.setattr("os.cpu_count", lambda: 16)
     plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu", jobs=8, quiet=True)
     with pytest.raises(ZeroDivisionError):
@@ -197,10 +197,10 @@ def _invented(row: Row, plan: Plan) -> results.Record:
 
 def _in_threads(monkeypatch: pytest.MonkeyPatch, run_row: Callable[..., results.Record]) -> None:
     """Rows side by side, in threads of this process, by another `run_row`."""
-    monkeypatch.setattr(reproduce, "run_row", run_row)
-    monkeypatch.setattr(reproduce, "_read_first", lambda *_: None)
-    monkeypatch.setattr(reproduce, "workers", lambda jobs, threads: ThreadPoolExecutor(jobs))
-    monkeypatch.setattr(reproduce, "stoppable", lambda work, *given: work(*given))
+    monkeypatch.setattr("experiments.column.run_row", run_row)
+    monkeypatch.setattr(ColumnRuns, "_read_first", lambda *_: None)
+    monkeypatch.setattr("experiments.column.workers", lambda jobs, threads: ThreadPoolExecutor(jobs))
+    monkeypatch.setattr("experiments.column.stoppable", lambda work, *given: work(*given))
 
 
 def test_a_row_that_finds_no_memory_goes_on_when_fewer_run(
@@ -344,8 +344,8 @@ def test_what_is_recorded_is_said_and_not_trained(
     plan = Plan(experiments, tmp_path / "out", "cpu-small", device="cpu")
     first = reproduce.reproduce("imdb", plan, rows=("baseline",), results_folder=tmp_path / "kept")
     assert "not trained" not in capsys.readouterr().err
-    for name in ("train", "pretrain"):
-        monkeypatch.setattr(reproduce, name, None)
+    for name in ("row.train", "column.pretrain"):
+        monkeypatch.setattr(f"experiments.{name}", None)
     elsewhere = replace(plan, out=tmp_path / "elsewhere")
     again = reproduce.reproduce("imdb", elsewhere, rows=("baseline",), results_folder=tmp_path / "kept")
     assert again == first
