@@ -1,4 +1,4 @@
-"""What the project's own set-up installs: pinned once, by hash, and nothing is missing."""
+"""What is installed: by the project's own set-up, pinned once and by hash; by users, as the README lists it."""
 
 import re
 import tomllib
@@ -44,3 +44,12 @@ def test_what_is_asked_for_is_installed() -> None:
     for group, asked in wanted.items():
         names = {normal(re.split(r"[<>=\[;]", each)[0]) for each in asked}
         assert names - BY_VERSION <= {*core, *hashed(group)}, group
+
+
+def test_the_readme_lists_each_extra_once() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    readme = (ROOT / "README.md").read_text()
+    listed = re.search(r"^## Install\n.*?^```\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    assert listed
+    lines = re.findall(r"^pip install '\.\[(\w+)\]' +# \S", listed[1], re.MULTILINE)
+    assert sorted(lines) == sorted(extras.keys() - {"dev", "docs"})  # which are the developers'
