@@ -12,7 +12,19 @@ import pytest
 import torch
 import torch.nn.functional as F
 import transformers
-from hf_tiny import RANDOM, SMALL, TASKS, bert, byte_pieces, family, rows, sentence_pieces, trainer, word_pieces
+from hf_tiny import (
+    FILLED,
+    RANDOM,
+    SMALL,
+    TASKS,
+    bert,
+    byte_pieces,
+    family,
+    rows,
+    sentence_pieces,
+    trainer,
+    word_pieces,
+)
 
 import wordward
 from wordward.datasets import Example
@@ -27,10 +39,6 @@ from wordward.runs.pieces import PieceReader
 from wordward.text.word_pieces import candidate_ids, piece_texts, special_ids, unperturbed_ids, words_of
 
 KINDS = {"words": word_pieces, "bytes": byte_pieces, "sentences": sentence_pieces}
-FILLED: dict[str, dict[str, Any]] = {
-    "longformer": {"attention_window": [6], "max_position_embeddings": 48},
-    "big_bird": {"block_size": 2, "num_random_blocks": 1, "attention_type": "block_sparse"},
-}
 REFORMER: dict[str, Any] = {"hidden_size": 8, "num_attention_heads": 2, "attention_head_size": 4} | {
     "feed_forward_size": 12,
     "attn_layers": ["local", "lsh"],

@@ -56,6 +56,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "gemma": SMALL | {"num_key_value_heads": 1, "head_dim": 4},
     "modernbert": SMALL | {"bos_token_id": 2, "cls_token_id": 2, "sep_token_id": EOS},
 }
+# Models that fill texts up themselves, behind the mask, unless they are filled up already.
+FILLED: dict[str, dict[str, Any]] = {
+    "longformer": {"attention_window": [6], "max_position_embeddings": 48},
+    "big_bird": {"block_size": 2, "num_random_blocks": 1, "attention_type": "block_sparse"},
+}
 TASKS = {
     "sequence": transformers.AutoModelForSequenceClassification,
     "token": transformers.AutoModelForTokenClassification,

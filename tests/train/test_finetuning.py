@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from beside import in_two
-from hf_tiny import saved
+from hf_tiny import FILLED, SMALL, TASKS, saved, word_pieces
 from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
 
@@ -226,3 +227,18 @@ def test_a_model_kept_in_a_cut_epoch_is_known_until_another_is(
         assert (result["best_epoch"], result["dev"]) == (2, {"error": 0.1}), at
     result = train(with_training(config, minutes=99.0), tmp_path / "run", resume=True, quiet=True)
     assert (result["best_epoch"], result["dev"], result["epochs"]) == (2, {"error": 0.1}, 3)
+
+
+@pytest.mark.parametrize("texts", ["texts.csv", "tags.conll"])
+@pytest.mark.parametrize(("kind", "sizes"), list(FILLED.items()))
+def test_a_model_that_fills_up_texts_itself(
+    kind: str, sizes: dict[str, Any], texts: str, place: Path, tmp_path: Path
+) -> None:
+    """Its batches are filled up before, so that a perturbation fits what it reads."""
+    tokenizer, task = word_pieces(), "sequence" if texts == "texts.csv" else "token"
+    config = transformers.AutoConfig.for_model(kind, **(SMALL | sizes | {"vocab_size": len(tokenizer)}))
+    TASKS[task].from_config(config).save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    settings = replace(config_of(place, "iadvt+ivat", texts, epochs=1), transformer=str(tmp_path / "model"))
+    result = train(settings, tmp_path / "run", quiet=True)
+    assert result["epochs"] == 1

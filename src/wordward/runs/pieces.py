@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, Example
 from wordward.datasets.pairs import parted
-from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.tap import logits_of
 from wordward.runs.given import check_pairs
 from wordward.support.console import progress, say
@@ -92,10 +90,7 @@ class PieceCorpus(Corpus):
         mask = torch.arange(ids.shape[1], device=device) < lengths.unsqueeze(-1)
         if self.first is not None:  # the labels are words', and serve for scores alone
             return Batch(ids, mask, None)
-        labels = self.labels_of(index, device)
-        if labels is not None and labels.dim() == 2:
-            labels = F.pad(labels, (0, ids.shape[1] - labels.shape[1]), value=IGNORE)
-        return Batch(ids, mask, labels)
+        return Batch(ids, mask, self.labels_of(index, device, self.multiple))
 
     def of_row(self, at: int, each: np.ndarray) -> np.ndarray:
         """A tagger's output for each word of a row: that for the word's first piece."""

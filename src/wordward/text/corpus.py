@@ -77,11 +77,11 @@ class Corpus:
         ids = to_device(torch.from_numpy(pad([self.rows[at] for at in index])), device)
         return Batch(ids, ids != PAD, self.labels_of(index, device))
 
-    def labels_of(self, index: np.ndarray, device: torch.device) -> Tensor | None:
-        """The classes (batch,) or tags (batch, time) of the texts at `index`."""
+    def labels_of(self, index: np.ndarray, device: torch.device, multiple: int = 1) -> Tensor | None:
+        """The classes (batch,) or tags (batch, time) of the texts at `index`; time is a multiple of `multiple`."""
         if self.labels is None:
             return None
-        return to_device(padded_labels([self.labels[at] for at in index]), device)
+        return to_device(padded_labels([self.labels[at] for at in index], multiple), device)
 
     def of_row(self, at: int, each: np.ndarray) -> np.ndarray:
         """A tagger's output for a row's tokens, (tokens, classes), from that for the padded row, (time, classes)."""
@@ -127,10 +127,10 @@ class Corpus:
         return Corpus(Joined(self.rows, other.rows))
 
 
-def padded_labels(labels: Sequence[Any]) -> Tensor:
+def padded_labels(labels: Sequence[Any], multiple: int = 1) -> Tensor:
     """The classes of some texts, (batch,), or their tags, (batch, time), IGNORE where there is padding."""
     tagged = isinstance(labels[0], np.ndarray)
-    return torch.from_numpy(pad(labels, IGNORE) if tagged else np.array(labels, dtype=np.int64))
+    return torch.from_numpy(pad(labels, IGNORE, multiple) if tagged else np.array(labels, dtype=np.int64))
 
 
 def evaluation_batches(lengths: np.ndarray, batch_size: int, device: torch.device) -> Iterator[np.ndarray]:

@@ -15,6 +15,7 @@ from wordward.hf.trainer import AdversarialSettings
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.tap import Tap
 from wordward.runs import checkpoint, kinds, run_folder
+from wordward.runs.hub import multiple_of
 from wordward.runs.kinds import check_kind
 from wordward.runs.metrics import Interval
 from wordward.runs.piece_vocabulary import PieceVocabulary
@@ -86,7 +87,7 @@ class FineTuning(transformers.TrainerCallback):
         return RunTrainer(
             self.model,
             arguments_of(self.config, self.folder, len(train.rows), self.device, self.team.size),
-            data_collator=Collator(self.tokenizer, self.separator),
+            data_collator=Collator(self.tokenizer, self.separator, multiple=multiple_of(self.model)),
             train_dataset=TrainerDataset(train, labelled=True),
             processing_class=self.tokenizer,
             candidates=candidates,

@@ -38,21 +38,21 @@ class TrainerDataset(Dataset):
 
 
 class Collator:
-    """Rows side by side, padded; `separator` as in `LogitsModel`."""
+    """Rows side by side, padded to a multiple of `multiple`; `separator` as in `LogitsModel`."""
 
-    def __init__(self, tokenizer: Any, separator: int | None = None) -> None:
-        self.tokenizer, self.separator = tokenizer, separator
+    def __init__(self, tokenizer: Any, separator: int | None = None, *, multiple: int = 1) -> None:
+        self.tokenizer, self.separator, self.multiple = tokenizer, separator, multiple
 
     def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
         """The batch of some rows."""
         ids = [row["input_ids"] for row in rows]
         lengths = torch.tensor([len(row_ids) for row_ids in ids])
-        batch = {"input_ids": torch.from_numpy(pad(ids, self.tokenizer.pad_token_id))}
-        batch["attention_mask"] = (torch.arange(int(lengths.max())) < lengths.unsqueeze(-1)).long()
+        batch = {"input_ids": torch.from_numpy(pad(ids, self.tokenizer.pad_token_id, self.multiple))}
+        batch["attention_mask"] = (torch.arange(batch["input_ids"].shape[1]) < lengths.unsqueeze(-1)).long()
         if self.separator is not None:
             batch["token_type_ids"] = text_numbers(batch["input_ids"], self.separator)
         if "labels" in rows[0]:
-            batch["labels"] = padded_labels([row["labels"] for row in rows])
+            batch["labels"] = padded_labels([row["labels"] for row in rows], self.multiple)
         return batch
 
 

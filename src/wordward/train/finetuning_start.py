@@ -14,7 +14,7 @@ from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.tap import Tap
 from wordward.runs import checkpoint, run_folder
-from wordward.runs.hub import check_folder, known_labels, load_model, load_tokenizer, longest
+from wordward.runs.hub import check_folder, known_labels, load_model, load_tokenizer, longest, multiple_of
 from wordward.runs.input_table import model_at_hand
 from wordward.runs.label_cells import check_counted, numbers_read, with_names
 from wordward.runs.pieces import PieceReader, separator_of
@@ -164,7 +164,7 @@ def encode(start: Start, *, quiet: bool) -> Encoded:
     """The texts as pieces; settles what the config leaves open."""
     check_tested(start.config, start.classes, tagging=start.tagging, quiet=quiet)
     paired = start.config.data.pair_column is not None  # with or without a separator of its own
-    reader = PieceReader(start.tokenizer, start.tagging, start.most, paired=paired)
+    reader = PieceReader(start.tokenizer, start.tagging, start.most, multiple_of(start.model), paired)
     encoded = {
         name: reader.encode(
             examples,
