@@ -92,6 +92,16 @@ def test_texts_are_given_once(tmp_path: Path) -> None:
         train(without_files(settings), tmp_path / "run", train="a film", quiet=True)
 
 
+def test_texts_to_learn_from_must_be_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "good").mkdir()
+    (tmp_path / "good" / "1.txt").write_text("a file of the folder in which we are, which nobody named")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SettingError, match="no texts to learn from: give `train`"):
+        train(TrainConfig(), "run", dev=reviews(4), quiet=True)
+    with pytest.raises(SettingError, match="no texts to read: give `texts`"):
+        pretrain(PretrainConfig(), "run", quiet=True)
+
+
 def test_a_language_model_of_texts_in_memory(tmp_path: Path) -> None:
     examples = reviews(60)
     file = write_csv(tmp_path / "t.csv", examples)

@@ -81,6 +81,8 @@ def pretrain(
         if config.corpus or config.texts not in ((), (IN_MEMORY,)):
             raise SettingError("texts", "texts were given in memory, but the settings name others: leave one out")
         config = replace(config, texts=(IN_MEMORY,))
+    if not (config.texts or config.corpus):
+        raise SettingError("texts", "there are no texts to read: give `texts`, or a `corpus`")
     config = filled(config)
     processes = team(config.device)
     if processes.first and not resume:

@@ -93,6 +93,8 @@ def train(
     check_tracker(config.training.report_to)
     in_memory = _examples_in_memory(config.data, {"train": train, "dev": dev, "unlabelled": unlabelled})
     config = replace(config, data=with_in_memory(config.data, in_memory, folder if resume else None))
+    if not (config.data.train or config.data.corpus):  # an empty name would be that of the folder we are in
+        raise SettingError("train", "there are no texts to learn from: give `train`, texts or a file, or a `corpus`")
     processes = team(config.training.device)
     if processes.first and not resume:  # before texts are read
         run_folder.check_free(folder, force=force, inputs=inputs_of(config))
