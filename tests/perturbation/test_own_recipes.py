@@ -82,6 +82,13 @@ def test_what_fits_no_recipe_is_refused() -> None:
         Recipe("kl", "free", "all")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="compares_with must be labels or prediction"):
         Recipe(kl, "free", "steepest", compares_with="text")  # type: ignore[arg-type]
+    for name, told in (("start", "text or random"), ("counts", "last or every"), ("measure", "one_way or both_ways")):
+        with pytest.raises(ValueError, match=f"{name} must be {told}.*, but is 'all'"):
+            Recipe("kl", "free", "steepest", **{name: "all"})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="steps must be a whole number, 1 or more, but is 0"):
+        Recipe("kl", "free", "steepest", steps=0)
+    with pytest.raises(ValueError, match="measure='both_ways' is of a divergence"):
+        Recipe("label_loss", "free", "steepest", measure="both_ways")
     model, ids = make("classifier"), padded(TEXTS)
     flat = Recipe("kl", "free", lambda values, possible, words: values.flatten(1))
     with pytest.raises(ValueError, match=r"a choice must return strengths of shape \(3, \d, \d\)"):

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from wordward.perturbation.settings import MethodSettings
 from wordward.support.errors import SettingError
-from wordward.support.rules import check_among
+from wordward.support.rules import COUNT, check, check_among, check_choices
 
 Objective = Literal["label_loss", "kl"]
 SpaceKind = Literal["free", "words"]
@@ -67,11 +67,17 @@ class Recipe:
     compares_with: Literal["labels", "prediction"] = "labels"
 
     def __post_init__(self) -> None:
-        """Refuse what is neither known by name nor a function."""
+        """Refuse what is neither known by name nor a function, and what does not fit together."""
         for name, known in (("objective", Objective), ("space", SpaceKind), ("choice", Choice)):
             if not callable(getattr(self, name)):
                 check_among(self, name, (*get_args(known), "a function of your own"))
-        check_among(self, "compares_with", ("labels", "prediction"))
+        check_choices(self)
+        check(self, COUNT, "steps")
+        if self.measure != "one_way" and self.needs_labels:
+            raise SettingError(
+                "measure",
+                f"measure={self.measure!r} is of a divergence between predictions, but this loss is of labels",
+            )
 
     @property
     def needs_labels(self) -> bool:
