@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from wordward.perturbation.adversary import Adversary
     from wordward.perturbation.api import adversary, advt, iadvt, ivat, vat
     from wordward.perturbation.outcome import Outcome
-    from wordward.perturbation.recipes import RECIPES, Recipe
+    from wordward.perturbation.recipe import Recipe
+    from wordward.perturbation.recipes import RECIPES
     from wordward.perturbation.settings import MethodSettings
     from wordward.perturbation.tap import Tap
     from wordward.runs.run import Run
@@ -31,7 +32,7 @@ _HOME = {
     "vat": "perturbation.api",
     "RECIPES": "perturbation.recipes",
     "MethodSettings": "perturbation.settings",
-    "Recipe": "perturbation.recipes",
+    "Recipe": "perturbation.recipe",
     "Tap": "perturbation.tap",
     "Run": "runs.run",
     "Example": "datasets",

@@ -15,7 +15,8 @@ from torch import Tensor
 import wordward
 from wordward.perturbation.choice import CHOICES
 from wordward.perturbation.objective import kl, label_loss
-from wordward.perturbation.recipes import RECIPES, Recipe
+from wordward.perturbation.recipe import Recipe
+from wordward.perturbation.recipes import RECIPES
 from wordward.perturbation.space import Neighbors
 from wordward.perturbation.tap import Tap
 from wordward.train import train

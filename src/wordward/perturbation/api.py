@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.objective import Loss
-from wordward.perturbation.recipes import Recipe, parse_methods
+from wordward.perturbation.recipe import Recipe
+from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.settings import MethodSettings
 from wordward.support.errors import SettingError, SettingTypeError
 
