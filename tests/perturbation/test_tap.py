@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import wordward
-from wordward.perturbation.tap import Tap, evaluating, gradient_at, logits_of
+from wordward.perturbation.modes import evaluating
+from wordward.perturbation.tap import Tap, gradient_at, logits_of
 
 IDS = torch.tensor([[1, 2, 3], [4, 4, 0]])
 LABELS = torch.tensor([0, 1])

@@ -74,7 +74,7 @@ EXPLAINED: dict[str, str] = {
     "nearest.py _by_groups: False -> True": "groups are searched in any order",
     "hooks.py _checkpointing: False -> True": "whether tracing is ignored, and nothing is traced",
     "hooks.py _checkpointing: 0 -> 1": "both functions of the pair are of torch.utils.checkpoint, or neither",
-    "tap.py _ready_for_backward: True -> False (2)": AS_MANY,
+    "modes.py ready_for_backward: True -> False (2)": AS_MANY,
     "checks.py check_first: -1 -> +1 (2)": LAST,
     "checks.py check_first: -1 -> +1 (4)": LAST,
     "checks.py check_first: -1 -> +1 (5)": LAST,

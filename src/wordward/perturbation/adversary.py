@@ -22,10 +22,11 @@ from wordward.perturbation.checks import (
 from wordward.perturbation.directions import Noise
 from wordward.perturbation.embedding import refuse_places
 from wordward.perturbation.losses import Losses
+from wordward.perturbation.modes import evaluating
 from wordward.perturbation.objective import Loss
 from wordward.perturbation.outcome import Ascent, Found, Outcome
 from wordward.perturbation.recipes import Method
-from wordward.perturbation.tap import Forward, Pass, Tap, evaluating, gradient_at
+from wordward.perturbation.tap import Forward, Pass, Tap, gradient_at
 from wordward.support.errors import SettingError
 
 

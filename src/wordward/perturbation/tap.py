@@ -1,7 +1,7 @@
 """The model boundary: at the embedding of any model, read ids and add a shift, leaving nothing behind."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from wordward.perturbation.embedding import module_of, name_of, table_reader, unlimited, unwritten
 from wordward.perturbation.hooks import Hooks, hooked
+from wordward.perturbation.modes import evaluating, one_path, ready_for_backward
 from wordward.support.errors import ModelError, SettingError, SettingTypeError
 from wordward.support.random_state import State, pinned_state, replayed
 
@@ -155,8 +156,8 @@ class Tap:
             hooked(self.model, hooks.given, before=True, with_kwargs=True),
             hooked(self.embedding, hooks.read, with_kwargs=True),
             hooked(self.site, hooks.add),
-            _ready_for_backward(self.model),
-            _one_path(self.model),
+            ready_for_backward(self.model),
+            one_path(self.model),
             replayed(again),
             nullcontext() if like is None else unlimited(self.embedding),  # the first pass shortened these vectors
         ):
@@ -182,48 +183,6 @@ def gradient_at(loss: Tensor, shift: Tensor | None, *, retain_graph: bool = Fals
             "model uses them, and that nothing detaches them (or your own loss)"
         )
     return (gradient if gradient.dtype == torch.float64 else gradient.float()) / FP16_SCALE
-
-
-@contextmanager
-def evaluating(module: nn.Module) -> Iterator[None]:
-    """Put the module and its parts in eval mode, then each back in its own."""
-    training = [part for part in module.modules() if part.training]
-    try:
-        for part in training:
-            part.training = False
-        yield
-    finally:
-        for part in training:
-            part.training = True
-
-
-@contextmanager
-def _ready_for_backward(model: nn.Module) -> Iterator[None]:
-    """Run recurrent layers in training mode without dropout: cuDNN supports a backward pass only in that mode."""
-    held = [module for module in model.modules() if isinstance(module, nn.RNNBase) and not module.training]
-    dropouts = [module.dropout for module in held]
-    try:
-        for module in held:
-            module.training, module.dropout = True, 0.0
-        yield
-    finally:
-        for module, dropout in zip(held, dropouts, strict=True):
-            module.training, module.dropout = False, dropout
-
-
-@contextmanager
-def _one_path(model: nn.Module) -> Iterator[None]:
-    """Keep attention layers from PyTorch's fast path, which passes without gradient alone take: it zeroes padding."""
-    layers = nn.MultiheadAttention, nn.TransformerEncoderLayer
-    fast = torch.backends.mha.get_fastpath_enabled()
-    if not fast or not any(isinstance(module, layers) and not module.training for module in model.modules()):
-        yield
-        return
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
 
 
 def logits_of(output: Any, *, tuples: bool = True) -> Tensor:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wordward.perturbation.tap import evaluating
+from wordward.perturbation.modes import evaluating
 from wordward.runs.evidence import Evidence
 from wordward.runs.fingerprint import fingerprint
 from wordward.runs.run import Run

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wordward.perturbation.tap import evaluating
+from wordward.perturbation.modes import evaluating
 from wordward.runs import run_folder
 from wordward.runs.external_run import ExternalRun
 from wordward.runs.lstm import LstmRun

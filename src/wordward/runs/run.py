@@ -11,8 +11,8 @@ from wordward.datasets import DataError, Example
 from wordward.datasets.example import check_characters
 from wordward.datasets.pairs import no_pair, parted
 from wordward.perturbation.adversary import Adversary
+from wordward.perturbation.modes import evaluating
 from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_methods
-from wordward.perturbation.tap import evaluating
 from wordward.runs.given import Text, as_example, listed
 from wordward.runs.label_cells import check_counted, with_names
 from wordward.runs.prediction import Prediction, TokenPrediction, named

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wordward.perturbation.tap import evaluating
+from wordward.perturbation.modes import evaluating
 from wordward.runs.entities import by_type, entity_scores, mark_entities
 from wordward.runs.metrics import (
     ClassScores,
