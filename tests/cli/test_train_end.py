@@ -16,7 +16,7 @@ from wordward.config import DataSettings, ModelSettings, TrainConfig, TrainingSe
 from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, Example
 from wordward.runs.run_folder import load_config
-from wordward.text.corpus import label_numbers
+from wordward.text.labels import label_numbers
 from wordward.train import train
 
 

@@ -23,7 +23,8 @@ from wordward.runs.scoring import Evaluation
 from wordward.runs.several import SeveralLabels
 from wordward.runs.text_function import Probabilities, Strings, TextFunction, ask
 from wordward.support.errors import RunError, SettingError
-from wordward.text.corpus import Batch, Corpus, label_numbers
+from wordward.text.corpus import Batch, Corpus
+from wordward.text.labels import label_numbers
 from wordward.text.tokenizers import tokenize
 from wordward.text.vocabulary import Vocabulary
 

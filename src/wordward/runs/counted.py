@@ -14,7 +14,8 @@ from wordward.datasets import Example
 from wordward.runs.given import Text, as_example
 from wordward.runs.label_cells import decided
 from wordward.support.errors import RunError
-from wordward.text.corpus import Corpus, label_numbers
+from wordward.text.corpus import Corpus
+from wordward.text.labels import label_numbers
 from wordward.text.tokenizers import split_words
 from wordward.text.vocabulary import Vocabulary
 

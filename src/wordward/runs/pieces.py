@@ -17,7 +17,8 @@ from wordward.runs.given import check_pairs
 from wordward.support.console import progress, say
 from wordward.support.errors import SettingError
 from wordward.text.batches import pad
-from wordward.text.corpus import Batch, Corpus, label_numbers, to_device
+from wordward.text.corpus import Batch, Corpus, to_device
+from wordward.text.labels import label_numbers
 
 CHUNK = 1000  # texts that a tokenizer is given at a time
 

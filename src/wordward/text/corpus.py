@@ -1,6 +1,6 @@
 """Encoded texts, and endless streams of batches of them that can be resumed."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -11,10 +11,10 @@ from torch import Tensor
 
 from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, Example, sample
-from wordward.datasets.example import folded
 from wordward.perturbation.objective import IGNORE
 from wordward.support.distributed import ALONE, Part, Shares, Team
 from wordward.text.batches import length_batches, pad
+from wordward.text.labels import label_numbers
 from wordward.text.ragged import Joined, Rows, lengths_of
 from wordward.text.tokens import words_of
 from wordward.text.vocabulary import PAD, SPECIALS, Vocabulary
@@ -208,65 +208,6 @@ def encode(
     if classes is None:
         return Corpus(rows)
     return Corpus(rows, label_numbers(examples, classes, settings, tagging=tagging, source=source))
-
-
-def label_numbers(
-    examples: Sequence[Example], classes: Sequence[str], settings: TextSettings, *, tagging: bool, source: str
-) -> Sequence[int] | Sequence[np.ndarray]:
-    """Classes or tags as numbers; a label not in `classes` is refused."""
-    numbers = {name: number for number, name in enumerate(classes)}
-    return [_labels(each, numbers, settings, tagging, source, examples) for each in examples]  # type: ignore[return-value]
-
-
-def _unknown(name: str, known: Collection[str], examples: Sequence[Example], source: str, line: int) -> DataError:
-    """Why a label is refused, with all others of the texts that are not known either."""
-    strange = sorted({other for each in examples for other in each.names if other is not None} - {*known, name})
-    some = ", ".join(map(repr, strange[:10])) + (f" and {len(strange) - 10} more" if len(strange) > 10 else "")
-    return DataError(
-        f"expected a label that the model knows ({', '.join(map(_shown, known))}); got {name!r}"
-        f"{some and f', and in other places {some}'}: {_remedy(name, known)}",
-        source,
-        line,
-    )
-
-
-def _remedy(name: str, known: Collection[str]) -> str:
-    """What to do about a label that is not known."""
-    if (close := next((other for other in known if folded(other) == folded(name)), None)) is not None:
-        return f"write it as {close!r}, from which it differs only in case, blanks or a .0"
-    remedy = "rename the labels of the texts, leave such texts out, or include some of them in training"
-    if all(other.isdecimal() for other in known) and not name.isdecimal():
-        named = "the attribute labels of a function, or labels= of open_model"
-        return f"give numbers, or, of a model that wordward did not train, name its labels ({named}); or {remedy}"
-    return remedy
-
-
-def _shown(label: str) -> str:
-    """A label in a list of them, quoted where it could be taken for the list's punctuation."""
-    return label if any(map(str.isalnum, label)) and "," not in label else repr(label)
-
-
-def _labels(
-    example: Example,
-    numbers: dict[str, int],
-    settings: TextSettings,
-    tagging: bool,
-    source: str,
-    examples: Sequence[Example],
-) -> int | np.ndarray:
-    labels = example.tags if tagging else (example.label,)
-    if labels is None or labels == (None,):
-        wanted, other = ("a tag for every token", "a label") if tagging else ("a label", "a tag for every token")
-        model = "a classifier" if tagging else "a tagger"
-        instead = f"it has {other} instead: give other texts, or {model} for these"
-        found = "there is none" if example.names == (None,) else instead
-        raise DataError(f"expected {wanted}; {found}", source, example.line)
-    for name in labels:
-        if name not in numbers:
-            raise _unknown(str(name), numbers, examples, source, example.line)
-    if tagging:
-        return np.array([numbers[str(name)] for name in labels][: settings.max_length], dtype=np.int64)
-    return numbers[str(labels[0])]
 
 
 def share_unknown(corpus: Corpus) -> float:

@@ -8,7 +8,7 @@ from wordward.datasets.incoming import called
 from wordward.runs.label_cells import with_names
 from wordward.support.console import waiting
 from wordward.text.chosen import read_as
-from wordward.text.corpus import label_numbers
+from wordward.text.labels import label_numbers
 
 
 def check_tested(config: TrainConfig, classes: tuple[str, ...], *, tagging: bool, quiet: bool) -> None:
