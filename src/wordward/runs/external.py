@@ -9,19 +9,18 @@ import torch
 from torch import nn
 
 from wordward.config.settings import TrainConfig, TrainingSettings
-from wordward.perturbation.recipes import MethodSettings
+from wordward.perturbation.settings import MethodSettings
 from wordward.perturbation.tap import Tap
 from wordward.runs.external_run import CheckedLogits, ExternalRun, SeveralOfModel
 from wordward.runs.hub import (
     HEADS,
     architectures,
-    check_folder,
     checked_config,
-    explained,
     load_tokenizer,
     pretrained,
     transformers_quietly,
 )
+from wordward.runs.hub_errors import check_folder, explained
 from wordward.runs.piece_vocabulary import PieceVocabulary
 from wordward.support.errors import RunError, SettingError
 from wordward.text.word_pieces import check_size
