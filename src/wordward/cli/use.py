@@ -120,6 +120,7 @@ class Predict:
 
     def __call__(self) -> None:
         from wordward.runs.opening import open_model
+        from wordward.text.batches import chunks
 
         check_texts(self.texts, self.file)
         if self.texts == ("-",):
@@ -136,7 +137,7 @@ class Predict:
             parts, total = standard_input(), None
         else:
             texts = self.texts if self.file is None else self._read(run, self.file)
-            parts, total = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK)), len(texts)
+            parts, total = chunks(texts, CHUNK), len(texts)
         if failed := self._answer(run, parts, total):
             where = "they are left out" if self.conll else "see the error in their lines"
             raise UsageError(f"{failed} of the texts could not be read; {where}")

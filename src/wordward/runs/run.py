@@ -21,6 +21,7 @@ from wordward.runs.scoring import Evaluation, evaluation, logits_of, probabiliti
 from wordward.runs.trained_model import TrainedModel
 from wordward.runs.unknown_tags import encoded
 from wordward.support.errors import SettingError
+from wordward.text.batches import chunks
 from wordward.text.corpus import Corpus
 
 NAMED = 5  # labels that a line names
@@ -110,8 +111,7 @@ class Run(TrainedModel):
 
     def readings(self, examples: Sequence[Example]) -> Iterator[Sequence[Reading]]:
         """What is read of texts, some of them at a time."""
-        for start in range(0, len(examples), AT_ONCE):
-            yield self.read_all(examples[start : start + AT_ONCE])
+        return map(self.read_all, chunks(examples, AT_ONCE))
 
     def forget(self) -> None:
         """Ask a function anew, whose answers are remembered within an attack: it may have learnt since."""

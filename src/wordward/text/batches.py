@@ -1,11 +1,19 @@
 """Rows of ids as padded batches of similar length."""
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from wordward.support.errors import SettingError
 from wordward.text.vocabulary import PAD
+
+Item = TypeVar("Item")
+
+
+def chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """The items in their order, at most `size` at a time."""
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def length_batches(

@@ -9,6 +9,7 @@ from wordward.config.texts import TextSettings
 from wordward.datasets import Example
 from wordward.support.console import progress
 from wordward.support.workers import workers as processes
+from wordward.text.batches import chunks
 from wordward.text.tokenizers import split_words
 from wordward.text.vocabulary import Vocabulary
 
@@ -52,7 +53,7 @@ def tokenise(examples: Sequence[Example], settings: TextSettings, *, workers: in
 
 def _chunks(examples: Sequence[Example], settings: TextSettings, workers: int) -> Iterator[Tokens]:
     """Chunks in order, processed in parallel."""
-    parts = [examples[start : start + CHUNK] for start in range(0, len(examples), CHUNK)]
+    parts = list(chunks(examples, CHUNK))
     workers = min(workers, len(parts))
     if workers < 2:
         yield from (_tokenise_some(part, settings) for part in parts)
