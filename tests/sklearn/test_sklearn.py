@@ -33,6 +33,7 @@ from wordward.perturbation.settings import MethodSettings
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.opening import load_run
 from wordward.sklearn import TextClassifier
+from wordward.sklearn.parameters import config_of
 from wordward.train import choosing
 from wordward.train.training import DivergedError, train
 
@@ -165,7 +166,7 @@ def test_with_nothing_given_it_chooses_as_wordward_train_does(
     ],
 )
 def test_what_is_given_of_a_model_keeps_its_meaning(given: dict[str, Any], expected: ModelSettings) -> None:
-    assert TextClassifier(**given)._config(DataSettings("x")).model == expected
+    assert config_of(TextClassifier(**given).get_params(deep=False), DataSettings("x")).model == expected
 
 
 def test_what_is_given_with_its_default_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,6 +351,8 @@ def test_settings_that_cannot_be_used() -> None:
         TextClassifier(**SMALL).fit(TEXTS, LABELS, unlabelled=TEXTS)
     with pytest.raises(ValueError, match=r"^unlabelled, line 1: expected whole characters"):
         TextClassifier("vat", **SMALL).fit(TEXTS, LABELS, unlabelled=["a \ud800"])
+    with pytest.raises(ValueError, match=r"line 2: expected whole characters; got half of a surrogate pair"):
+        TextClassifier("baseline", **SMALL).fit(TEXTS, LABELS).predict(["a film", "a \ud800"])
     with pytest.raises(DivergedError, match="lower `learning_rate` or `epsilon`"):
         TextClassifier("advt", **{**SMALL, "learning_rate": 1e30}).fit(TEXTS, LABELS)
 

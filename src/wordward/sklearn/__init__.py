@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -10,17 +10,14 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from wordward.config.model import PRESETS, ModelSettings
-from wordward.config.settings import TrainConfig, TrainingSettings
-from wordward.config.texts import DataSettings, TextSettings
+from wordward.config.settings import TrainConfig
+from wordward.config.texts import DataSettings
 from wordward.datasets import Example, examples_of
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
-from wordward.perturbation.settings import MethodSettings
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
-from wordward.runs.scoring import probabilities
 from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.errors import MissingExtraError, SettingError
@@ -29,16 +26,16 @@ from wordward.train.training import DivergedError, train, with_model
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils import check_consistent_length, check_random_state
+    from sklearn.utils import check_consistent_length
     from sklearn.utils.validation import check_is_fitted
 
     from wordward.sklearn.inputs import labels_of, names_of, plain, texts_of
+    from wordward.sklearn.parameters import config_of
 except ModuleNotFoundError as error:
     raise MissingExtraError(f"{error}: pip install 'wordward[sklearn]'", name=error.name) from None
 
 __all__ = ["TextClassifier"]
 NAME = "TextClassifier"
-SIZES = {name: PRESETS["small"][name] for name in ("dim", "hidden")}
 SOURCE = f"{NAME}.fit"  # what a saved run names as its texts, in the place of a file
 
 
@@ -139,7 +136,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         shares = {"dev_share": plain(self.dev_share), "split_seed": plain(self.split_seed)}
         with TemporaryDirectory(prefix="wordward-") as created, _fork_rng(self.device):
             folder = Path(created)
-            config = self._config(DataSettings(**sources, **shares))
+            config = config_of(self.get_params(deep=False), DataSettings(**sources, **shares))
             config, self.chosen_ = with_model(config, given, quiet=True)
             if self.chosen_ and self.verbose:
                 say(self.chosen_)
@@ -152,8 +149,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Probabilities (texts, classes) in the order of `classes_`."""
         check_is_fitted(self)
-        corpus = self.run_.encode([Example(text) for text in texts_of(X)], labelled=False)
-        found = np.stack(probabilities(self.run_.model, corpus, self.run_.device)).astype(np.float64)
+        corpus = self.run_.encode(self.run_.examples(texts_of(X)), labelled=False)
+        found = np.stack(self.run_.probabilities(corpus)).astype(np.float64)
         columns = [self.run_.labels.index(name) for name in names_of(self.classes_)]
         return found[:, columns] / found.sum(1, keepdims=True)  # single precision sums to 1 but for 1e-7
 
@@ -192,28 +189,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
                 (place / name).parent.mkdir(exist_ok=True)
                 write(place / name, content)
 
-    def _config(self, data: DataSettings) -> TrainConfig:
-        """The parameters as the settings of a run."""
-        values = {name: plain(value) for name, value in self.get_params(deep=False).items()}
-        seed = values["random_state"]
-        values["seed"] = seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31 - 1))
-
-        def part(kind: Any) -> Any:
-            given = {item.name: values[item.name] for item in fields(kind) if item.name in values}
-            return kind(**{name: value for name, value in given.items() if value is not None or name == "k"})
-
-        return TrainConfig(
-            method=values["method"],
-            task="classify",
-            pretrained=values["pretrained"],
-            vectors=values["vectors"],
-            data=data,
-            text=part(TextSettings),
-            model=_model(values),
-            perturbation=part(MethodSettings),
-            training=part(TrainingSettings),
-        )
-
     def _train(self, config: TrainConfig, folder: Path, given: dict[str, list[Example]]) -> None:
         """As `wordward train`, on texts in memory."""
         try:
@@ -244,15 +219,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             device = "cpu" if self.device == "cpu" else "auto"
             with TemporaryDirectory(prefix="wordward-") as place, _fork_rng(device):
                 self.run_ = _opened(self.save(Path(place) / NAME), device)
-
-
-def _model(values: dict[str, Any]) -> ModelSettings:
-    """The model as the parameters give it, left open where they do not; small where only a part of it is given."""
-    kind, sizes = values["kind"], [item.name for item in fields(ModelSettings) if item.name != "kind"]
-    given = {name: values[name] for name in sizes if values[name] is not None}
-    if not (given or kind == "lstm" or values["pretrained"]):
-        return ModelSettings(kind=kind)
-    return ModelSettings(kind="lstm" if kind == "auto" else kind, **SIZES | given)
 
 
 @contextmanager
