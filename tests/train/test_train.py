@@ -599,16 +599,16 @@ def test_a_very_long_text_is_said_with_what_to_do(
     """All texts of its batch are as long as it, which may take all memory there is."""
     train(config(csv_file, epochs=1), tmp_path / "run")
     assert "--max-length" not in capsys.readouterr().err
-    monkeypatch.setattr("wordward.train.training.LONG", 30)
+    monkeypatch.setattr("wordward.train.start_messages.LONG", 30)
     extra = tmp_path / "extra.txt"
     extra.write_text("the film was warm " * 20 + "\n")
     given = replace(config(csv_file, epochs=1), method="random-kl")
     train(replace(given, data=replace(given.data, unlabelled=str(extra))), tmp_path / "extra")
-    assert "the longest text (line 1 of extra.txt) has 81 words" in capsys.readouterr().err
+    assert "the longest text (line 1 of extra.txt) has 80 words" in capsys.readouterr().err
     with csv_file.open("a", encoding="utf-8") as file:
         file.write(f"{'the film was warm ' * 10},good\n" * 20)  # so that not all of them are held out
     train(config(csv_file, epochs=1), tmp_path / "long")
-    said = re.search(r"the longest text \(line (\d+) of reviews.csv\) has 41 words", capsys.readouterr().err)
+    said = re.search(r"the longest text \(line (\d+) of reviews.csv\) has 40 words", capsys.readouterr().err)
     assert said
     assert "the film was warm the film" in csv_file.read_text().splitlines()[int(said[1]) - 1]
     settings = config(csv_file, epochs=1)

@@ -22,19 +22,18 @@ from wordward.support.distributed import Team, team
 from wordward.support.errors import DivergedError, SettingError
 from wordward.support.threads import threads_for
 from wordward.text.chosen import InMemory, labels_to_learn, read_as, with_in_memory
-from wordward.text.vocabulary import UNK
 from wordward.train.building import network_of, with_fitting_k
 from wordward.train.choosing import choose, is_open
 from wordward.train.data import Data, prepare
 from wordward.train.record import check_epochs, say_compared
 from wordward.train.standing import standing
+from wordward.train.start_messages import description, warn_of_length
 from wordward.train.tracking import check_tracker
 from wordward.train.trainer import Trainer
 from wordward.train.yardstick import yardstick_of
 
 __all__ = ["DivergedError", "Trainer", "inputs_of", "train"]
 Texts = Iterable[Example | tuple[str, Any] | str]  # in memory
-LONG = 5_000  # words of a text, where reviews have hundreds
 
 
 def train(
@@ -140,8 +139,8 @@ def _train_network(
         checkpoint.check_resumable(folder, partial(network_of, settled, data))
     trainer = Trainer(settled, data, folder, quiet=quiet, team=processes)
     if not quiet:  # it counts all words and compares dev with train
-        say(_describe(trainer))
-        _warn_of_length(max(int(corpus.lengths.max()) for corpus in data.corpora.values()), data.longest)
+        say(description(trainer))
+        warn_of_length(data)
     yardstick = yardstick_of(data, quiet=quiet) if processes.first else None
     with run_folder.held(folder, first=processes.first):
         _begin(trainer, force=force, resume=resume)
@@ -158,7 +157,7 @@ def _train_network(
 
 
 def _read_first(data: DataSettings, in_memory: dict[str, list[Example]], *, quiet: bool) -> list[Example]:
-    """The texts to learn from, refused where they cannot be, before a model is looked for and loaded."""
+    """The texts to learn from, refused where they cannot be, before a model is looked for; then `in_memory`."""
     if "train" not in in_memory:
         with waiting(f"reading {Path(called(data.train)).name}", quiet=quiet):
             in_memory["train"] = read_as(replace(data, limit=None), data.train, quiet=quiet)
@@ -211,40 +210,6 @@ def _standing(data: Data) -> Tensor:
     unlabelled = [] if data.unlabelled is None else [data.unlabelled.rows]
     where = standing([data.train.rows, *unlabelled], data.vocabulary.words[: data.met])
     return torch.nn.functional.pad(where, (0, 0, 0, data.others))
-
-
-def _describe(trainer: Trainer) -> str:
-    """What is about to be trained on what, in one line."""
-    data = trainer.data
-    several = f" in {trainer.team.size} processes" if trainer.team.size > 1 else ""
-    others = data.vocabulary.plain - data.met  # forms are no words
-    more = f" and {others:,} more by their vectors" if others > 0 else ""
-    return (
-        f"{trainer.config.method} on {trainer.device}{several}: {data.describe()}, "
-        f"{data.met:,} words{more} ({_unknown(trainer.config, data)})"
-    )
-
-
-def _unknown(config: TrainConfig, data: Data) -> str:
-    """What becomes of other words, or their share of the dev texts: training texts have none where all are known."""
-    if config.text.unknown == "drop" and not data.tagging:
-        return "others are left out"
-    if config.model.kind == "spelling":
-        return "others are read by their form"
-    if data.others and data.vocabulary.plain == data.met:
-        return "others are read as what they begin with"
-    counts = data.dev.word_counts(len(data.vocabulary))
-    return f"{counts[UNK] / counts.sum():.1%} of the words of the dev texts unknown"
-
-
-def _warn_of_length(longest: int, place: str) -> None:
-    """A single text may use up all memory, and the system then kills the run without a message."""
-    if longest > LONG:
-        say(
-            f"the longest text{place} has {longest:,} words, and takes time and memory for all of them in each "
-            "epoch: shorten it or leave it out, or give `max_length`, which cuts all texts; where many are as long, "
-            "a smaller `batch_size` takes fewer at once"
-        )
 
 
 def inputs_of(config: TrainConfig) -> list[str]:
