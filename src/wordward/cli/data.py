@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 import tyro
 
+from wordward.cli.data_tables import fetching, print_check, print_stats, size_of, terms_of
 from wordward.cli.errors import UsageError
 from wordward.config.texts import TextSettings
 
 if TYPE_CHECKING:
     from wordward.datasets.published import CorpusInfo
-    from wordward.text.survey import Check as Findings
-    from wordward.text.survey import Stats as Measures
 
 Name = Annotated[Literal["imdb", "elec", "rotten_tomatoes", "dbpedia", "rcv1", "fce"], tyro.conf.arg(metavar="NAME")]
 Folder = Annotated[str | None, tyro.conf.arg(metavar="FOLDER")]
@@ -54,7 +53,7 @@ class List(InFolder):
             try:
                 print(f"  here      {registry.find(name, self.data)}")
             except ValueError:
-                print(f"  here      no: `{_fetch(info)}`{_size(info)}, or `wordward data add {name} PATH`")
+                print(f"  here      no: `{fetching(info)}`{size_of(info)}, or `wordward data add {name} PATH`")
             if info.note:
                 print(f"  note      {info.note}")
 
@@ -75,7 +74,7 @@ class Fetch(OneCorpus):
         info = registry.corpus(self.name).INFO
         folder = registry.folder(self.data) / self.name
         if info.terms and not self.accept_licence:
-            raise UsageError(_terms(info, folder))
+            raise UsageError(terms_of(info, folder))
         ledger = registry.folder(self.data) / fetch.LEDGER
         with progress(quiet=self.quiet) as bar:
             for download in info.downloads:
@@ -146,7 +145,7 @@ class Check(OneCorpus):
             found = survey.check(registry.load(self.name, self.data), info)
         verified = f" ({len(hashes)} {'hash' if len(hashes) == 1 else 'hashes'} verified)" if hashes else ""
         print(f"{self.name}: {source}{verified}")
-        _print_check(found)
+        print_check(found)
         if found.wrong:
             counts = ", ".join(f"{split} has {found.counts[split][0]:,}" for split in found.wrong)
             raise UsageError(
@@ -168,7 +167,7 @@ class Stats(OneCorpus):
 
         with waiting(f"reading {self.name}"):
             measures = survey.stats(registry.load(self.name, self.data), tokenizer=self.tokenizer)
-        _print_stats(measures)
+        print_stats(measures)
 
 
 @dataclass(frozen=True)
@@ -216,27 +215,6 @@ class Data:
         self.action()
 
 
-def _fetch(info: "CorpusInfo") -> str:
-    """The command that downloads a corpus."""
-    return f"wordward data fetch {info.name}" + (" --accept-licence" if info.terms else "")
-
-
-def _size(info: "CorpusInfo") -> str:
-    """The download size, if known."""
-    sizes = [download.megabytes for download in info.downloads if download.megabytes is not None]
-    return f" ({sum(sizes):g} MB)" if len(sizes) == len(info.downloads) else " (size unknown)"
-
-
-def _terms(info: "CorpusInfo", folder: Path) -> str:
-    """The terms of a corpus, what to download and where to put it."""
-    urls = "\n".join(f"  {download.url}" for download in info.downloads)
-    return (
-        f"{info.name} comes with terms: {info.terms}.\n"
-        f"Fetch it with `{_fetch(info)}`{_size(info)}, or download\n{urls}\n"
-        f"into {folder} yourself (page: {info.homepage})"
-    )
-
-
 def _hashes(info: "CorpusInfo", source: Path, ledger: Path) -> dict[Path, str]:
     """The files of a corpus whose hash is pinned or recorded, with that hash."""
     from wordward.datasets import fetch
@@ -247,26 +225,3 @@ def _hashes(info: "CorpusInfo", source: Path, ledger: Path) -> dict[Path, str]:
         for download in info.downloads
         if (path := folder / download.name).is_file() and (hash := fetch.expected(download, Path(info.name), ledger))
     }
-
-
-def _print_check(found: "Findings") -> None:
-    print(f"{'':12}{'here':>10}{'paper':>12}{'duplicates':>12}{'empty':>8}")
-    for split, (count, paper) in found.counts.items():
-        mark = "" if count == paper else "  differs" if count else "  none here"
-        shown = f"{paper:,}" if paper else "-"
-        print(f"{split:12}{count:>10,}{shown:>12}{found.duplicates[split]:>12,}{found.empty[split]:>8,}{mark}")
-    for (one, other), shared in found.shared.items():
-        if shared:
-            print(f"{shared:,} texts of {one} are in {other} too")
-
-
-def _print_stats(found: "Measures") -> None:
-    print(f"{'':12}{'texts':>10}{'words':>14}{'mean':>9}{'median':>9}{'longest':>9}")
-    for split, sizes in found.lengths.items():
-        print(
-            f"{split:12}{sizes.texts:>10,}{sizes.words:>14,}{sizes.mean:>9.1f}{sizes.median:>9g}{sizes.longest:>9,}"
-        )
-    print(f"vocabulary of train and unlabelled: {found.vocabulary:,} words, {found.vocabulary_of_two:,} in two texts")
-    for split, classes in found.classes.items():
-        most = ", ".join(f"{name} {count:,}" for name, count in classes.most_common(14))
-        print(f"{split}: {len(classes)} classes: {most}{', ...' if len(classes) > 14 else ''}")

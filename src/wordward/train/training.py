@@ -157,7 +157,7 @@ def _train_network(
 
 
 def _read_first(data: DataSettings, in_memory: dict[str, list[Example]], *, quiet: bool) -> list[Example]:
-    """The texts to learn from, refused where they cannot be, before a model is looked for; then `in_memory`."""
+    """Put the texts to learn from `in_memory`; those that cannot be are refused, before a model is looked for."""
     if "train" not in in_memory:
         with waiting(f"reading {Path(called(data.train)).name}", quiet=quiet):
             in_memory["train"] = read_as(replace(data, limit=None), data.train, quiet=quiet)
