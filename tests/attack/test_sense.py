@@ -14,7 +14,7 @@ from wordward.attack.attacker import attack
 from wordward.attack.sense import Judge, judge_of, make_judge
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
-from wordward.runs import checkpoint, run_folder
+from wordward.runs import checkpoint, claiming, run_folder
 from wordward.runs.opening import load_run
 from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import SPECIALS, Vocabulary
@@ -213,7 +213,7 @@ def test_counts_go_with_the_run(folder: Path, tmp_path: Path) -> None:
         checkpoint.load_class_counts(tmp_path / "run", Vocabulary((*SPECIALS, "other"), np.ones(4)))
     run_folder.copy_run(tmp_path / "run", tmp_path)
     assert (tmp_path / run_folder.CLASS_COUNTS).exists()
-    run_folder.create(tmp_path / "run", force=True)
+    claiming.create(tmp_path / "run", force=True)
     assert checkpoint.load_class_counts(tmp_path / "run", vocabulary) is None
 
 

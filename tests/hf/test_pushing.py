@@ -15,8 +15,9 @@ from small_training import config as own_config
 import wordward.hf
 from wordward.cli import main as cli
 from wordward.config import DataSettings, TrainConfig, TrainingSettings
+from wordward.runs.claiming import held
 from wordward.runs.model_card import write_card
-from wordward.runs.run_folder import held, load_config, save_settings
+from wordward.runs.run_folder import load_config, save_settings
 from wordward.support.errors import DataError, RunError, SettingError
 from wordward.text.vocabulary import Vocabulary
 from wordward.train import train

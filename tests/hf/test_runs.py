@@ -36,11 +36,12 @@ from wordward.hf.trainer import AdversarialSettings, AdversarialTrainer
 from wordward.perturbation.hooks import hooked
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.settings import MethodSettings
+from wordward.runs.claiming import held
 from wordward.runs.opening import load_run
 from wordward.runs.prediction import Prediction
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
-from wordward.runs.run_folder import held, load_result
+from wordward.runs.run_folder import load_result
 from wordward.support import files
 from wordward.train import clock as bookkeeping
 from wordward.train.finetuner import FineTuning

@@ -17,7 +17,7 @@ from reviews import reviews, write_csv
 
 from wordward.cli import demo
 from wordward.cli.main import main
-from wordward.runs import run_folder
+from wordward.runs import claiming, run_folder
 from wordward.runs.results_file import held
 from wordward.support.locks import locked
 
@@ -68,7 +68,7 @@ def test_a_sweep_holds_its_folder(csv_file: Path, tmp_path: Path, capsys: pytest
             assert f"another process is training into {out}: wait" in capsys.readouterr().err
     record = json.loads((out / run_folder.SWEEP).read_text())
     assert [entry["choice"] for entry in record["tried"]] == [{"epsilon": "1"}, {"epsilon": "2"}]
-    with run_folder.held(out):
+    with claiming.held(out):
         assert main([*sweep, "--force"]) == 1
 
 
@@ -161,7 +161,7 @@ def test_a_demo_holds_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(demo, "_show", lambda out, *_, **__: seen.append(sorted(path.name for path in out.iterdir())))
     demo.demo(tmp_path / "new")
     assert seen == [[demo.MARK, run_folder.LOCK]]
-    with run_folder.held(tmp_path / "new"), pytest.raises(run_folder.RunError, match="another process is training"):
+    with claiming.held(tmp_path / "new"), pytest.raises(run_folder.RunError, match="another process is training"):
         demo.demo(tmp_path / "new", seed=5)
     assert len(seen) == 1
     assert [path.name for path in (tmp_path / "new").iterdir()] == [demo.MARK]

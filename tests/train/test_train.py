@@ -27,7 +27,7 @@ from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.models import Classifier
 from wordward.perturbation.recipes import RECIPES
-from wordward.runs import checkpoint, run_folder
+from wordward.runs import checkpoint, claiming, run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.scoring import probabilities
 from wordward.support import files
@@ -499,7 +499,7 @@ def test_a_run_that_another_process_trains_is_left_alone(kind: str, way: str, cs
         make = partial(pretrain, reading, folder, quiet=True)
     make()
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
-    with run_folder.held(folder), pytest.raises(run_folder.RunError, match="another process is training"):
+    with claiming.held(folder), pytest.raises(run_folder.RunError, match="another process is training"):
         make(**again)
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
     make(**again)

@@ -21,9 +21,10 @@ from wordward.datasets.example import drop_shared, label_names
 from wordward.report.contents import ReportSettings
 from wordward.report.gains import Gains, gains, picture
 from wordward.report.html import write_report
+from wordward.runs.claiming import held
 from wordward.runs.input_table import installed_model
 from wordward.runs.opening import load_run
-from wordward.runs.run_folder import LOCK, RunError, held
+from wordward.runs.run_folder import LOCK, RunError
 from wordward.support.console import say, waiting
 from wordward.support.files import write
 from wordward.support.version import __version__

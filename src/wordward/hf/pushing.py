@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from wordward.config.settings import TrainConfig
-from wordward.runs import run_folder
+from wordward.runs import claiming, run_folder
 from wordward.runs.hub import transformers_quietly
 from wordward.runs.model_card import ON_HUB, write_card
 from wordward.support.errors import DataError, RunError, SettingError
@@ -39,7 +39,7 @@ def push(
     files = check_push(folder, repo)
     with transformers_quietly():
         from huggingface_hub import HfApi, constants
-    with run_folder.held(folder):  # no model that is being replaced
+    with claiming.held(folder):  # no model that is being replaced
         write_card(folder, None if card is None else _read(Path(card)), repo=repo)
         if not dry_run:
             _upload(HfApi(), files, repo, folder.resolve().name, private=private)

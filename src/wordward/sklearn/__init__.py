@@ -15,7 +15,7 @@ from wordward.config.texts import DataSettings
 from wordward.datasets import Example, examples_of
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Explanation
-from wordward.runs import run_folder
+from wordward.runs import claiming, run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
 from wordward.support.console import say
@@ -176,9 +176,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     def save(self, out: str | Path, *, force: bool = False) -> Path:
         """Write a run folder, for `wordward explain`, `attack`, `report`, `serve` and `wordward.load_run`."""
         check_is_fitted(self, "_files")
-        run_folder.check_free(place := Path(out), force=force, resumable=False)
-        with run_folder.held(place):
-            run_folder.create(place, force=force)
+        claiming.check_free(place := Path(out), force=force, resumable=False)
+        with claiming.held(place):
+            claiming.create(place, force=force)
             self._write(place)
         return place
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from wordward.config.settings import TrainConfig
-from wordward.runs import run_folder
+from wordward.runs import claiming, run_folder
 from wordward.runs.hub import transformers_quietly
 from wordward.runs.model_card import write_card
 from wordward.support.console import say
@@ -46,11 +46,11 @@ def fine_tune(
     if not quiet:
         _say_start(texts)
     yardstick = yardstick_of(texts.in_words(), quiet=quiet) if team.first else None
-    with run_folder.held(folder, first=team.first), transformers_quietly() as transformers:
+    with claiming.held(folder, first=team.first), transformers_quietly() as transformers:
         if resume and run_folder.begun(folder):
             run_folder.check_labels(folder, texts.data.classes)
         if not resume and team.first:
-            run_folder.create(folder, force=force)
+            claiming.create(folder, force=force)
         going = FineTuning(texts, folder, resume=resume, quiet=quiet, team=team)
         if team.first:
             texts.write(folder)

@@ -13,7 +13,7 @@ from wordward.datasets import Example, examples_of, hold_out, sample
 from wordward.datasets.columns import Columns
 from wordward.datasets.files import read_each
 from wordward.models import LanguageModel
-from wordward.runs import checkpoint, run_folder
+from wordward.runs import checkpoint, claiming, run_folder
 from wordward.support.console import waiting
 from wordward.support.distributed import team
 from wordward.support.errors import RunError, SettingError
@@ -86,7 +86,7 @@ def pretrain(
     config = filled(config)
     processes = team(config.device)
     if processes.first and not resume:
-        run_folder.check_free(folder, force=force, inputs=config.texts)
+        claiming.check_free(folder, force=force, inputs=config.texts)
     own = in_memory or Texts(
         [Path(file_at_hand(path)) for path in config.texts], config.text_column, _kind(config), True
     )
@@ -98,7 +98,7 @@ def pretrain(
         run_folder.check_vocabulary(folder, vocabulary)
         checkpoint.check_resumable(folder, partial(LanguageModel, len(vocabulary), config.model))
     trainer = Pretrainer(config, vocabulary, rows, held_out, folder, quiet=quiet, team=processes)
-    with run_folder.held(folder, first=processes.first):
+    with claiming.held(folder, first=processes.first):
         _begin(trainer, folder, force=force, resume=resume)
         with processes.interruptible(), threads_for(config.model.hidden):
             stopped = trainer.record.interrupted(trainer.fit, trainer.save_model)
@@ -109,7 +109,7 @@ def pretrain(
 def _to_resume(folder: Path, asked: PretrainConfig, *, in_memory: bool) -> PretrainConfig:
     """The run's own settings; only how long and where to train may be changed."""
     kept = run_folder.load_config(folder, PretrainConfig)
-    run_folder.check_writable(folder)
+    claiming.check_writable(folder)
     if not in_memory and kept.texts == (IN_MEMORY,):
         raise RunError(f"{folder} was trained on texts in memory, which it does not keep: give them again as `texts`")
     config = replace(kept, **given_of(asked, "epochs", "minutes", "device"))
@@ -123,7 +123,7 @@ def _begin(trainer: Pretrainer, folder: Path, *, force: bool, resume: bool) -> N
         trainer.load()
     elif trainer.team.first:
         if not resume:
-            run_folder.create(folder, force=force)
+            claiming.create(folder, force=force)
         run_folder.save_settings(folder, trainer.config, trainer.vocabulary)
 
 

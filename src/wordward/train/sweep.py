@@ -11,7 +11,7 @@ from zlib import crc32
 
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import differing, from_toml, hint_of, setting_names, to_toml, typed
-from wordward.runs import kinds, run_folder
+from wordward.runs import claiming, kinds, run_folder
 from wordward.runs.kinds import check_kind
 from wordward.runs.model_card import write_card
 from wordward.support.console import say
@@ -83,11 +83,11 @@ def train_sweep(
     folder, trials = Path(out), _trials(config, choices)
     failures = _former_failures(folder, config) if resume else {}
     if not resume:
-        run_folder.check_free(folder, force=force, inputs=inputs_of(config))
+        claiming.check_free(folder, force=force, inputs=inputs_of(config))
     _refuse_unusable([settings for _, settings in trials])  # before an old result is replaced
-    with run_folder.held(folder):
+    with claiming.held(folder):
         if not resume:
-            run_folder.create(folder, force=force)
+            claiming.create(folder, force=force)
         return _try_all(config, trials, failures, folder, force=force, resume=resume, quiet=quiet)
 
 

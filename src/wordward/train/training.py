@@ -15,7 +15,7 @@ from wordward.datasets import Example, examples_of, sample
 from wordward.datasets.example import label_names
 from wordward.datasets.incoming import called
 from wordward.explain.foreign import by_standing
-from wordward.runs import checkpoint, run_folder
+from wordward.runs import checkpoint, claiming, run_folder
 from wordward.runs.missing import beside
 from wordward.support.console import say, waiting
 from wordward.support.distributed import Team, team
@@ -96,7 +96,7 @@ def train(
         raise SettingError("train", "there are no texts to learn from: give `train`, texts or a file, or a `corpus`")
     processes = team(config.training.device)
     if processes.first and not resume:  # before texts are read
-        run_folder.check_free(folder, force=force, inputs=inputs_of(config))
+        claiming.check_free(folder, force=force, inputs=inputs_of(config))
     config, chosen = with_model(config, in_memory, quiet=quiet)
     if chosen:
         say(chosen, quiet=quiet)
@@ -142,7 +142,7 @@ def _train_network(
         say(description(trainer))
         warn_of_length(data)
     yardstick = yardstick_of(data, quiet=quiet) if processes.first else None
-    with run_folder.held(folder, first=processes.first):
+    with claiming.held(folder, first=processes.first):
         _begin(trainer, force=force, resume=resume)
         with (
             processes.interruptible(),
@@ -191,7 +191,7 @@ def _begin(trainer: Trainer, *, force: bool, resume: bool) -> None:
     if resume:
         trainer.load()
     elif trainer.team.first:
-        run_folder.create(folder, force=force)
+        claiming.create(folder, force=force)
     if trainer.team.first:
         _write_settings(folder, trainer.config, trainer.data)
 
@@ -227,7 +227,7 @@ def _to_resume(folder: Path, asked: TrainConfig) -> TrainConfig:
     if not folder.exists():
         raise run_folder.RunError(f"{folder}: there is no such folder here to resume; {beside(str(folder))}")
     kept = run_folder.load_config(folder, TrainConfig)
-    run_folder.check_writable(folder)
+    claiming.check_writable(folder)
     changed = given_of(asked.training, "epochs", "patience", "minutes", "device")
     training = replace(kept.training, **changed)
     check_epochs(folder, training.epochs)
