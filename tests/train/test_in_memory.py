@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from reviews import reviews, tagged, write_conll, write_csv
@@ -73,6 +74,8 @@ def test_to_resume_takes_the_same_texts_again(tmp_path: Path) -> None:
         ([("a", "x"), ("b", "")], "train, line 2: expected a label"),
         ([Example("a b", tokens=("a", "b"), tags=("x",))], "a tag for each token; got 2 tokens and 1 tags"),
         ([], "train: expected one or more texts"),
+        ([("a", "x"), ("b", ["x", "y"])], r"train, line 2: expected one label, .*; got \['x', 'y'\]"),
+        (pd.DataFrame({"text": ["a"], "label": [["x"]]}), r"train, line 1: expected one label, .*; got \['x'\]"),
     ],
 )
 def test_what_is_no_text_is_named(texts: Any, told: str, tmp_path: Path) -> None:

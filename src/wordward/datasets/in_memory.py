@@ -22,6 +22,7 @@ def examples_of(
     text_column: str = "text",
     label_column: str = "label",
     pair_column: str | None = None,
+    several_labels: bool = True,
 ) -> list[Example]:
     """Make Examples of texts in memory.
 
@@ -35,6 +36,7 @@ def examples_of(
         text_column: The column of a table that holds the texts.
         label_column: The column that holds their labels; those of a ClassLabel are taken by name.
         pair_column: The column that holds a second text, judged together with the first.
+        several_labels: Whether a text's label may be a list, of a model that gives several labels at once.
 
     Returns:
         An `Example` for each text, numbered from 1.
@@ -48,8 +50,17 @@ def examples_of(
         'good'
     """
     if is_table(texts):
-        wanted = Columns(text_column, label_column, labelled=labelled, skip_empty=skip_empty, pair=pair_column)
+        wanted = Columns(
+            text_column,
+            label_column,
+            labelled=labelled,
+            skip_empty=skip_empty,
+            lists=several_labels,
+            pair=pair_column,
+        )
         texts = _of_table(texts, name, wanted)
+    elif not several_labels and isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping):
+        texts = _of_one_label(texts, name)
     if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
         one = ": choose one of its splits" if isinstance(texts, Mapping) else ""
         raise SettingTypeError(name, f"{name} must be a list of texts, but is {type(texts).__name__}{one}")
@@ -110,9 +121,29 @@ def _of_table(table: Any, name: str, columns: Columns) -> Iterator[Example]:
             tokens = tuple(map(str, text))
             yield Example(" ".join(tokens), tokens=tokens, tags=tuple(named) if tags and complete else None)
         elif complete:
+            if tags and not columns.lists:
+                raise _several(value, name, number)
             yield Example(text.strip(), json.dumps(named, ensure_ascii=False) if tags else named[0])
         else:
             yield Example(text.strip())
+
+
+def _of_one_label(texts: Iterable[Any], name: str) -> Iterator[Any]:
+    """The texts as they are; one whose label is a list or the like is refused."""
+    for number, value in enumerate(texts, start=1):
+        label = value[1] if isinstance(value, tuple | list) and len(value) == 2 else None
+        if isinstance(label, list | tuple | set | Mapping) or getattr(label, "ndim", 0):
+            raise _several(label, name, number)
+        yield value
+
+
+def _several(label: Any, name: str, number: int) -> DataError:
+    return DataError(
+        f"expected one label, a string or a number; got {label!r:.60}, as for a model that gives several labels at "
+        "once: give each text one",
+        name,
+        number,
+    )
 
 
 def _joined(first: Any, second: Any) -> Any:
