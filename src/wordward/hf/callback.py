@@ -18,7 +18,8 @@ class TrainingState(TrainerCallback):
         self.trainer = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        self.trainer._texts, self.trainer._sums, self.trainer._logged = None, {}, state.global_step
+        self.trainer._texts = None
+        self.trainer._losses.restart(state.global_step)
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         for adversary in self.trainer.adversaries:
@@ -27,7 +28,7 @@ class TrainingState(TrainerCallback):
     on_save = on_epoch_begin
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        if self.trainer.methods and not self.trainer._sums:
+        if self.trainer.methods and not self.trainer._losses.added:
             raise ModelError(
                 f"compute_loss of {type(self.trainer).__name__} does not call AdversarialTrainer's, so nothing was "
                 "perturbed: pass your loss as compute_loss_func=, or put it into a Trainer of its own and derive "

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from wordward.hf.checks import CheckedCollator, refuse_methods, refuse_unclear_labels
 from wordward.hf.inputs import Accumulated, accumulated, endless, label_count, perturbed, piece_ids, tagged
+from wordward.hf.logged import LoggedLosses
 from wordward.hf.settings import AdversarialSettings
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method, parse_methods
@@ -81,8 +82,7 @@ class AdversarialTrainer(Trainer):
         self._texts: Iterator[Any] | None = None  # unlabelled batches
         self._drawn: list[Any] = []  # those of this update
         self._accumulated: Accumulated | None = None  # None: the update has one batch
-        self._sums: dict[str, Tensor] = {}  # losses since they were last logged
-        self._logged = 0  # the update after which they were
+        self._losses = LoggedLosses()
         self._at_once = False  # whether each loss is backpropagated as soon as it is known
         self.add_callback(TrainingState(self))
         _ = self.adversaries  # a model that cannot be tapped is refused here, not in the first step
@@ -268,15 +268,11 @@ class AdversarialTrainer(Trainer):
 
     def _note(self, losses: dict[str, Tensor]) -> None:
         """Add losses to those since the last log, as large as they count in an update."""
-        for name, loss in losses.items():
-            self._sums[name] = self._sums.get(name, 0) + loss.detach() / self._divided
+        self._losses.add(losses, self._divided)
 
     def log(self, logs: dict[str, float], *args: Any, **options: Any) -> None:
         """Beside the loss, the label loss and each method's that it is the sum of."""
-        if "loss" in logs and self.methods and self._sums:
-            updates = max(1, self.state.global_step - self._logged)
-            for name, total in self._sums.items():
-                mean = self.accelerator.gather(total.reshape(1)).mean()  # type: ignore[union-attr]
-                logs[f"{name}_loss"] = float(mean) / updates
-            self._sums, self._logged = {}, self.state.global_step
+        if "loss" in logs and self.methods:
+            gather: Any = self.accelerator.gather
+            logs |= self._losses.means(self.state.global_step, lambda total: gather(total.reshape(1)).mean())
         super().log(logs, *args, **options)
