@@ -159,9 +159,9 @@ class Accumulated(NamedTuple):
 
 
 def accumulated(trainer: Any, batches: Sequence[Any], read: Sequence[Any]) -> Accumulated | None:
-    """What the batches of an update hold, and those `read` for KL; None where the update has one batch."""
+    """What the batches of an update hold, and those `read` for KL; None where the update has one of each."""
     steps, many = len(batches), trainer.args.world_size > 1
-    if not batches or (steps == 1 and not many):
+    if not batches or (steps == 1 and len(read) <= 1 and not many):
         return None
     labels = sum(label_count(trainer, batch) for batch in batches)
     masks = [tagged(trainer, batch) for batch in read]

@@ -197,7 +197,7 @@ class AdversarialTrainer(Trainer):
             gradient = clean.shift.grad if watch and clean.shift is not None else None
         losses, weight = {}, self._weight() * self.adversarial.regularizer_weight
         for adversary in supervised:
-            adversary.tick()
+            self._tick(adversary)
             part = weight / adversary.method.recipe.counted
             back = (lambda loss, part=part: self._backward(part * loss)) if self._at_once else None
             ascent = adversary.perturbed_losses(forward, clean, gradient, mask, lambda at: at.logits, backward=back)
@@ -218,8 +218,11 @@ class AdversarialTrainer(Trainer):
         target = partial(self._target, bare) if self._target else None
         losses, together = {}, self._together
         for adversary in virtual:
+            self._tick(adversary)
             with self.accelerator.autocast():  # so that the gradient is scaled where passes are in fp16
-                outcome = adversary(lambda: logits_of(model(**bare)), mask=mask, counted=counted, target=target)
+                outcome = adversary(
+                    lambda: logits_of(model(**bare)), mask=mask, counted=counted, target=target, count=False
+                )
             share = self._weight() * torch.ones((), device=mask.device)
             if together is not None:
                 by_token = outcome.clean.dim() > 2 and self.adversarial.average == "tokens"
@@ -227,6 +230,10 @@ class AdversarialTrainer(Trainer):
                 share = share * (part if self._scaled else part * together.steps)
             losses[adversary.method.name] = self._backward(share * outcome.loss)
         return losses
+
+    def _tick(self, adversary: Adversary) -> None:
+        """Count a step of a method, for the next search for nearest words."""
+        adversary.tick()
 
     def _ordinary(self, ids: Tensor) -> Tensor:
         """Which ids stand for text, (batch, time)."""

@@ -1,6 +1,7 @@
 """Texts as a Trainer takes them: rows, their order, batches of them."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,14 @@ class Collator:
         if "labels" in rows[0]:
             batch["labels"] = padded_labels([row["labels"] for row in rows], self.multiple)
         return batch
+
+
+def in_parts(batch: dict[str, Tensor], most: int) -> list[dict[str, Tensor]]:
+    """Even parts of about `most` ids, padding included, or of one text."""
+    texts = len(batch["input_ids"])
+    count = min(texts, -(-batch["input_ids"].numel() // most))
+    edges = [texts * at // count for at in range(count + 1)]
+    return [{name: value[start:end] for name, value in batch.items()} for start, end in pairwise(edges)]
 
 
 class Order(Sampler[int]):

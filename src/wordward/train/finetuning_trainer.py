@@ -1,6 +1,7 @@
 """The Hugging Face Trainer that fine-tunes a run: texts in our order, losses weighed and recorded as ours are."""
 
 import math
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,21 @@ import transformers
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
+from wordward.hf.inputs import accumulated
 from wordward.hf.trainer import AdversarialTrainer
+from wordward.perturbation.adversary import Adversary
 from wordward.runs import run_folder
+from wordward.support.console import say
+from wordward.support.device import release
 from wordward.train.beliefs import Beliefs
-from wordward.train.finetuning_data import Order
+from wordward.train.finetuning_data import Order, in_parts
 from wordward.train.learnt import Learnt
 from wordward.train.record import Record
 from wordward.train.teacher import Teacher
 from wordward.train.updater import FUSED, settled_precision
 
 WARM_UP = 0.1  # share of the steps
+FITS_CPU = 2_048  # ids, padding included: a CPU reads more of them at once no faster, and holds more memory
 
 
 def twice(step: int, steps: int) -> float:
@@ -32,6 +38,9 @@ def twice(step: int, steps: int) -> float:
 
 class RunTrainer(AdversarialTrainer):
     """Reads texts in our order, records the losses, and weighs the methods' by what has been learnt.
+
+    On a CPU a batch of long texts is read in parts, elsewhere one that does not fit in memory; their gradients add up
+    to the batch's. `fits` is how many ids, padding included, are passed through the model at once.
 
     In `halves` it first learns from the labels alone, to the end, as without a method, and then once more with the
     KL methods: with `beliefs`, from what the model of the first half makes of the texts.
@@ -49,7 +58,13 @@ class RunTrainer(AdversarialTrainer):
     ) -> None:
         self.order, self.record, self.learnt, self.halves, self.beliefs = order, record, learnt, halves, beliefs
         self._target = self._believed if beliefs else None
+        self._left = 0  # parts of the labelled batch that are not read yet
+        self._ticked: set[Adversary] = set()  # in this step
+        self._label_losses: list[Tensor] = []  # of its parts, as are the shares of the mean prediction
+        self._predicted: list[Tensor] = []
         super().__init__(*args, **options)
+        alone = self.args.world_size == 1  # several processes exchange gradients at each part
+        self.fits = FITS_CPU if alone and self.args.device.type == "cpu" else sys.maxsize
         self.teacher = Teacher(Path(str(self.args.output_dir)), first=record.first)
 
     def _weight(self) -> Tensor | float:
@@ -68,24 +83,39 @@ class RunTrainer(AdversarialTrainer):
         return self.halves and self.state.max_steps > 0 and self.state.global_step <= self.state.max_steps // 2
 
     def _virtual(self, model: nn.Module, inputs: Any) -> dict[str, Tensor]:
-        """The losses of the KL methods by name; in halves there are none in the first."""
+        """The losses of the KL methods by name, of all texts when the last labelled ones are read.
+
+        In halves there are none in the first.
+        """
+        if self._left:
+            return {}
         if self.halves:
             step, half = self.state.global_step, self.state.max_steps // 2
             if step < half:
                 return {}
             if self.beliefs:
                 self.teacher.take(model, resumed=step > half)
-        return super()._virtual(model, inputs)
+        losses = super()._virtual(model, inputs)
+        while self._drawn:
+            for name, loss in super()._virtual(model, inputs).items():
+                losses[name] = losses[name] + loss
+        return losses
 
     def _believed(self, inputs: dict[str, Tensor], logits: Tensor) -> Tensor:
         assert self.beliefs is not None
         target, mean = self.beliefs.target(self.teacher(inputs))
-        self.beliefs.update(self._of_all(mean))
+        share = 1.0 if self._together is None else len(logits) / self._together.texts
+        self._predicted.append(share * mean)
         return target
+
+    def _tick(self, adversary: Adversary) -> None:
+        if adversary not in self._ticked:
+            super()._tick(adversary)
+        self._ticked.add(adversary)
 
     def _note(self, losses: dict[str, Tensor]) -> None:
         super()._note(losses)
-        self.learnt.add(self._of_all(losses["label"].detach()))
+        self._label_losses.append(losses["label"].detach() / self._divided)
 
     def _of_all(self, value: Tensor) -> Tensor:
         """The mean over all processes."""
@@ -102,11 +132,46 @@ class RunTrainer(AdversarialTrainer):
         with self.record.clock.writing_checkpoint():
             super()._save_checkpoint(*args, **options)
 
-    def training_step(self, *args: Any, **options: Any) -> Tensor:
-        """A step; its loss is read from the device only now and then."""
-        loss = super().training_step(*args, **options)
+    def training_step(self, model: nn.Module, inputs: Any, *args: Any, **options: Any) -> Tensor:
+        """A step, in parts that fit in memory; its loss is read from the device only now and then."""
+        inputs, drawn = self._prepare_inputs(inputs), self._drawn
+        self._ticked.clear()
+        while (loss := self._in_parts(model, inputs, drawn, *args, **options)) is None:
+            model.zero_grad()
+            release()  # only now: the exception kept references to what filled the memory
+        self.learnt.add(self._of_all(torch.stack(self._label_losses).sum()))
+        if self.beliefs and self._predicted:
+            methods = sum(not method.recipe.needs_labels for method in self.methods)
+            self.beliefs.update(self._of_all(torch.stack(self._predicted).sum(0) / methods))
         self.record.add(loss)
         return loss
+
+    def _in_parts(self, model: nn.Module, inputs: Any, drawn: list[Any], *args: Any, **options: Any) -> Tensor | None:
+        """The loss of a step, backpropagated part by part; None if a part did not fit in memory."""
+        parts = in_parts(inputs, self.fits)
+        self._drawn = [part for batch in drawn for part in in_parts(batch, self.fits)]
+        if len(parts) > 1 or len(self._drawn) > 1:
+            self._accumulated = accumulated(self, parts, self._drawn)
+        self.current_gradient_accumulation_steps = len(parts)
+        self._label_losses, self._predicted = [], []
+        shapes = [part["input_ids"].shape for part in (*parts, *self._drawn)]
+        total = torch.zeros((), device=self.args.device)
+        try:
+            for at, part in enumerate(parts, start=1):
+                self._left = len(parts) - at
+                total = total + super().training_step(model, part, *args, **options)
+            return total
+        except torch.OutOfMemoryError:
+            taken = max(shape.numel() for shape in shapes)
+            if self.args.world_size > 1 or taken <= max(shape[1] for shape in shapes):
+                raise  # one text alone is too long, or other processes wait for this one's gradients
+            self.fits = taken // 2
+        say(
+            f"a batch of {taken:,} word pieces, padding included, did not fit in memory; from here on about "
+            f"{self.fits:,} are passed through the model at once",
+            quiet=self.record.quiet,
+        )
+        return None
 
 
 def arguments_of(
