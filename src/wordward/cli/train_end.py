@@ -89,6 +89,14 @@ def advice(result: dict[str, Any], config: TrainConfig, metrics: Sequence[dict[s
     return _of_error(score, best, majority, result["texts"]["dev"], config)
 
 
+def transformer(asked: TrainConfig, trained: TrainConfig, folder: str, result: dict[str, Any]) -> str:
+    """What the Transformer at hand would bring to a run that could have taken it, in a line; else empty."""
+    from wordward.runs.run_folder import load_labels
+    from wordward.train.choosing import left_out
+
+    return left_out(asked, trained, result["texts"]["train"], len(load_labels(folder)))
+
+
 def _of_error(score: float, best: float, majority: float, texts: int, config: TrainConfig) -> str:
     """The advice for a dev error, and the best of any epoch, beside that of the most frequent label."""
     from wordward.runs.metrics import share

@@ -16,7 +16,7 @@ from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, T
 from wordward.datasets import Example
 from wordward.perturbation.recipes import parse_methods
 from wordward.runs.initial import check_fits_task, vectors_width
-from wordward.runs.input_table import input_table, installed_model, width_of
+from wordward.runs.input_table import CACHED, input_table, installed_model, width_of
 from wordward.support.device import pick_device
 from wordward.support.distributed import launched
 from wordward.support.remembering import given_names
@@ -34,6 +34,10 @@ FROM_TEXTS = 128  # numbers of a vector that is computed from the texts
 TRANSFORMER_SECONDS = 300  # that fine-tuning a baseline may take on a CPU; a method takes two to three times as long
 PIECES_A_SECOND = 500  # that a core fine-tunes a six-layer MiniLM on
 PIECES_A_WORD = 1.3
+FEWER = {
+    False: "quarter",
+    True: "third",
+}  # of its errors, by whether it tags: 0.71 and 0.67 in docs/yours.md are left
 TAGGING_STEPS = 200  # fewer leave a Transformer short of what few tagged sentences can teach it
 STEPS = 2_000  # in which unlabelled texts have taught what they can
 MANY = 10  # classes, beyond which a Transformer needs more epochs
@@ -112,15 +116,43 @@ def _known(words: Sequence[Sequence[str]], folder: Path) -> float:
 
 def _transformer_suits(config: TrainConfig, texts: int, epochs: int, words: Sequence[Sequence[str]]) -> bool:
     """Whether a Transformer can be fine-tuned here, in minutes."""
-    ours = given_names(config.text) or given_names(config.training).intersection(OURS)
-    if ours or config.model.kind != "auto" or launched() > 1:
-        return False
-    if any(find_spec(name) is None for name in ("transformers", "accelerate")):
+    if not _leaves_it_open(config) or _extra_is_missing():
         return False
     if pick_device(config.training.device).type != "cpu":
         return True
     pieces = PIECES_A_WORD * texts * float(np.mean([min(len(text), 400) for text in words]))
     return pieces * (config.training.epochs or epochs) / (PIECES_A_SECOND * cores()) < TRANSFORMER_SECONDS
+
+
+def _leaves_it_open(config: TrainConfig) -> bool:
+    """Whether nothing that was given rules a Transformer out."""
+    ours = given_names(config.text) or given_names(config.training).intersection(OURS)
+    return not ours and config.model.kind == "auto" and launched() == 1
+
+
+def _extra_is_missing() -> bool:
+    return any(find_spec(name) is None for name in ("transformers", "accelerate"))
+
+
+def left_out(asked: TrainConfig, trained: TrainConfig, texts: int, labels: int) -> str:
+    """What the Transformer at hand would bring where it was not chosen, and how to name it, in a line.
+
+    Empty where it was chosen, would not help, or was ruled out by what was `asked`; `trained` is the run's own
+    config, whose word vectors are the Transformer's where its vocabulary has the texts' words.
+    """
+    found, tagging = installed_model(), trained.model.kind == "spelling"
+    if found is None or trained.vectors != str(found) or asked.vectors or trained.transformer is not None:
+        return ""
+    if not is_open(asked) or not _leaves_it_open(asked) or (labels > TOO_MANY and not tagging):
+        return ""
+    name, how = CACHED.split("/")[1], _tagging(texts) if tagging else _fine_tuning(texts, labels)
+    slow = f"takes more than {TRANSFORMER_SECONDS // 60} minutes here"
+    extra = "needs pip install 'wordward[hf]'" if _extra_is_missing() else slow
+    return (
+        f"{name}, which is at hand, makes about a {FEWER[tagging]} fewer errors than such a model "
+        f"(docs/yours.md), but {extra}: --model {name} --epochs {how['epochs']} "
+        f"--learning-rate {how['learning_rate']:g}"
+    )
 
 
 def _fine_tuning(texts: int, classes: int) -> dict[str, Any]:
