@@ -22,6 +22,14 @@ from wordward.explain.word_forms import same_word
         ("schreiben", "Schreiber"),
         ("музыка", "музыкой"),
         ("names", "names"),
+        ("humour", "humor"),
+        ("humorous", "humour"),
+        ("realised", "realized"),
+        ("organisation", "organization"),
+        ("analyse", "analyzing"),
+        ("traveller", "traveler"),
+        ("cancelled", "canceled"),
+        ("fibre", "fiber"),
     ],
 )
 def test_forms_of_one_word(word: str, other: str) -> None:
@@ -42,6 +50,9 @@ def test_forms_of_one_word(word: str, other: str) -> None:
         ("his", "this"),
         ("the", "their"),
         ("best", "worst"),
+        ("hour", "horror"),
+        ("court", "cortex"),
+        ("noise", "nozzle"),
     ],
 )
 def test_other_words(word: str, other: str) -> None:

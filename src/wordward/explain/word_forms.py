@@ -1,5 +1,6 @@
 """Which words are forms of one another, so that a pull from one to the other says nothing: service, serve; 1, 01."""
 
+import re
 from functools import lru_cache
 from itertools import takewhile
 from zlib import crc32
@@ -10,15 +11,18 @@ from wordward.explain.english import CLOSED, fold
 ENDINGS = frozenset(
     """
     a able ably age aic al ally ament an ance ancy ant ar arian arily ary asm astic ate ated atic ation ational
-    ative ator ature bility ble bly c cal cally ce cial cian ct ction cy d de dom e ed ee el ement en enance ence
-    ency ent er ery ese ess et eutic ful fully hood ial ially ian iance iation ibility ible ibly ic ical ically
-    icate ication ice ician icity ics ience ient ify ility in inal ination ine ing ings ion ional ior ious ish ism
-    ist istic istics ition itional itive itor ity ium ive ively ization ize land le like ly m mal ment mize mum n
-    nce nd ness nt ntial or oric ory osition ous ously pt ption re s se sh ship sion sis sition sive sm sor ssion
-    st stic stry t te th tial tic tical tics tion tional tive tor tory ture ty ual ually uction ude ular ulate
-    ulation ulus um ure us ution vation ve ward wise y ying yse ysis yst ytic ytical yze ze zer zing
+    ative ator ature bility ble bly c cal cally ce cial cian ct ction cy d de dom e ed ee el ement en enance
+    ence ency ent er ery ese ess et eutic ful fully hood ial ially ian iance iation ibility ible ibly ic ical
+    ically icate ication ice ician icity ics ience ient ify ility in inal ination ine ing ings ion ional ior
+    ious ish ism ist istic istics ition itional itive itor ity ium ive ively ization ize land le led ler like
+    ling ly m mal ment mize mum n nce nd ness nt ntial or oric ory osition ous ously pt ption re s se sh ship
+    sion sis sition sive sm sor ssion st stic stry t te th tial tic tical tics tion tional tive tor tory ture ty
+    ual ually uction ude ular ulate ulation ulus um ure us ution vation ve ward wise y ying yse ysis yst ytic
+    ytical yze ze zer zing
     """.split()
 )
+# British spelling, and what Americans write.
+BRITISH = (re.compile("(?<=..)our"), "or"), (re.compile("(?<=...)([iy])s(?=e|ing|ation)"), r"\1z")
 WITHOUT = ("less", "los")  # careless is nothing like careful, arbeitslos nothing like Arbeit
 WHOLE = 4  # letters of a word that another begins with
 ALIKE, SHORT = 5, 2  # letters of a beginning that is long, and of ends that are short, in any language
@@ -36,7 +40,8 @@ def same_word(word: str, other: str) -> bool:
 
     One begins with the other (pipe, pipeline; net, nets), or both begin alike and end as forms of an English word do
     (library, librarian), or they differ in two letters at the end of a long beginning, which serves other languages.
-    It is a rule of thumb: words that only look so are left out, too.
+    Nor is a word in British spelling another one than in American (humour, humor). It is a rule of thumb: words that
+    only look so are left out, too.
     """
     word, other = fold(word), fold(other)
     if word.isdecimal() and other.isdecimal():
@@ -45,6 +50,8 @@ def same_word(word: str, other: str) -> bool:
         return False
     if word in CLOSED or other in CLOSED:
         return word == other
+    for spelling, american in BRITISH:
+        word, other = spelling.sub(american, word), spelling.sub(american, other)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))
     ends = word[shared:], other[shared:]
     if all(end.endswith("s") for end in ends):  # of both plurals
