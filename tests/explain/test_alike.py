@@ -14,6 +14,7 @@ from wordward.explain.candidates import FittingWords, fit_words
 from wordward.explain.kin import vectors_of
 from wordward.explain.sensible import sensible
 from wordward.explain.word_classes import fitting_of
+from wordward.runs.checkpoint import load_capitals
 from wordward.runs.evidence import evidence_of
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
@@ -40,6 +41,20 @@ def test_words_that_stand_alike_fit_each_other_and_no_others(run: Run) -> None:
     strange[dull] = -strange[superb]
     fits = Alike(run, strange)
     assert not bool(fits(words[:1], others[:1]))
+
+
+def test_a_noun_of_german_fits_no_other_word(tmp_path: Path) -> None:
+    run = a_run(tmp_path, FRENCH.replace("film", "Film"), kind="convolution")
+    written = load_capitals(run.folder, run.vocabulary)
+    film, superb, dull = (run.vocabulary[word] for word in ("film", "superbe", "ennuyeux"))
+    assert float(written[film]) > 0.9
+    assert float(written[[superb, dull]].max()) < 0.1
+    fits = Alike(run, torch.ones(len(run.vocabulary), 2))  # all stand alike
+    words, others = torch.tensor([superb, superb]), torch.tensor([dull, film])
+    fits.kinds[[film, superb, dull]] = 1
+    assert fits(words, others).tolist() == [True, False]
+    fits.capitals = torch.zeros(len(run.vocabulary))  # as an older run
+    assert fits(words, others).tolist() == [True, True]
 
 
 def test_numbers_fit_numbers_and_pieces_of_words_fit_none() -> None:

@@ -141,6 +141,20 @@ def test_where_words_stand_is_a_vector_for_each_word(vectors: torch.Tensor, run:
     assert checkpoint.load_standing(run, words) is None
 
 
+@pytest.mark.parametrize("shares", [torch.zeros(()), torch.zeros(4), torch.tensor(2.0), torch.tensor(torch.nan)])
+def test_how_words_are_written_is_a_share_for_each(shares: torch.Tensor, run: Path) -> None:
+    words = run_folder.load_vocabulary(run)
+    kept = checkpoint.load_capitals(run, words)
+    assert kept.shape == (len(words),)
+    if not shares.eq(0).all():
+        shares = shares.expand(len(words)).contiguous()
+    save_file({"capitals": shares}, run / run_folder.CLASS_COUNTS, {"vocabulary": words.fingerprint})
+    with pytest.raises(RunError, match=r"class_counts\.safetensors is damaged: expected a share for each of"):
+        checkpoint.load_capitals(run, words)
+    save_file({"texts": torch.zeros(1)}, run / run_folder.CLASS_COUNTS, {"vocabulary": words.fingerprint})
+    assert not checkpoint.load_capitals(run, words).any()  # as an older run
+
+
 def test_weights_without_words_or_with_nan_are_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, words = run / run_folder.WEIGHTS, run_folder.load_vocabulary(run)
     tensors = load_file(file)

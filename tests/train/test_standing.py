@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from wordward.config.texts import TextSettings
+from wordward.datasets import Example
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train import standing as module
-from wordward.train.standing import DIM, standing
+from wordward.train.standing import DIM, capitals, standing
 
 NOUNS, VERBS = "table chaise fenêtre lampe".split(), "tombait brillait grinçait tremblait".split()
 
@@ -74,3 +76,28 @@ def test_words_after_the_commonest_and_a_vocabulary_of_none_have_no_vector(monke
     assert vectors[len(SPECIALS) : len(SPECIALS) + 4].any(-1).all()
     assert not vectors[len(SPECIALS) + 4 :].any()
     assert not standing([[np.array([2])]], SPECIALS).any()
+
+
+def test_words_that_are_written_with_a_capital_within_sentences() -> None:
+    texts = ["Wir sehen die Zeitung, die neue Zeitung. Neue Ideen!", "Die Wohnung ist neu"] * 20 + ["eine Leitung"]
+    settings = TextSettings(lowercase=True)
+    vocabulary = Vocabulary.build(
+        [["zeitung", "neue", "die", "wohnung", "wir", "leitung", "leiten"]], min_documents=1
+    )
+    found = capitals([Example(text) for text in texts], vocabulary, settings)
+    share = {word: float(found[vocabulary[word]]) for word in ("zeitung", "neue", "die", "wohnung", "leitung")}
+    assert share["zeitung"] > 0.9
+    assert share["wohnung"] > 0.9
+    assert share["leitung"] > 0.9  # seen once, as others with its ending
+    assert share["neue"] < 0.1  # but where a sentence begins
+    assert share["die"] < 0.1
+    assert not found[: len(SPECIALS)].any()
+
+
+def test_how_words_are_written_is_read_from_so_many_words_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    vocabulary = Vocabulary.build([["die", "zeitung"]], min_documents=1)
+    texts = [Example("die Zeitung"), *[Example("die zeitung")] * 50]
+    settings = TextSettings(lowercase=True)
+    few = float(capitals(texts, vocabulary, settings)[vocabulary["zeitung"]])
+    monkeypatch.setattr(module, "WRITTEN", 1)
+    assert float(capitals(texts, vocabulary, settings)[vocabulary["zeitung"]]) > few + 0.5

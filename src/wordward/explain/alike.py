@@ -9,12 +9,14 @@ from wordward.explain.foreign import short_words, standing_of
 from wordward.explain.kin import vectors_of
 from wordward.explain.word_kinds import BIT, Fitting, case
 from wordward.models import Convolution
+from wordward.runs.checkpoint import load_capitals
 from wordward.runs.evidence import Evidence
 from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace
 from wordward.text.vocabulary import SPECIALS
 
 ALIKE = 0.7  # cosine of words that stand alike
+WRITTEN = 0.4  # difference of the shares in which words that fit are written with a capital, at most
 NEAR, OF_GRAMMAR = 7, 3  # a word is of grammar if so many of those near it are short and common; one that is, if any
 FREQUENT = 5_000  # words by whose place others are told to be of grammar
 
@@ -33,11 +35,12 @@ class Alike(Fitting):
         self.cases = torch.tensor([case(word) for word in words])
         self.crude = torch.tensor([fold(word) in CRUDE for word in words])
         self.stems = torch.arange(len(words))  # which are forms of one word, `word_forms` tells
-        self.vectors = vectors
+        self.vectors, self.capitals = vectors, load_capitals(run.folder, run.vocabulary)
 
     def __call__(self, words: Tensor, others: Tensor) -> Tensor:
         alike = F.cosine_similarity(self.vectors[words], self.vectors[others], dim=-1) >= ALIKE
-        return super().__call__(words, others) & alike
+        written = (self.capitals[words] - self.capitals[others]).abs() <= WRITTEN
+        return super().__call__(words, others) & alike & written
 
 
 def _kind(word: str) -> int:

@@ -68,12 +68,20 @@ def check_fits(file: Path, make: Callable[[], nn.Module], *, prefix: str = "") -
             )
 
 
-def save_class_counts(folder: Path, counts: Tensor, vocabulary: Vocabulary, standing: Tensor | None = None) -> None:
+def save_class_counts(
+    folder: Path,
+    counts: Tensor,
+    vocabulary: Vocabulary,
+    standing: Tensor | None = None,
+    capitals: Tensor | None = None,
+) -> None:
     """Save how many training texts of each class contain each word, (words, classes), and where words stand in them.
 
-    `standing`: a vector for each word, (words, dim), if known.
+    `standing`: a vector for each word, (words, dim), if known; `capitals`: with it the share of each, (words,), that
+    is written with a capital within sentences.
     """
-    tensors = {"texts": counts} | ({} if standing is None else {"standing": standing.half()})
+    more = {"standing": standing, "capitals": None if standing is None else capitals}
+    tensors = {"texts": counts} | {name: values.half() for name, values in more.items() if values is not None}
     _save_tensors(folder / run_folder.CLASS_COUNTS, tensors, {"vocabulary": vocabulary.fingerprint})
 
 
@@ -99,6 +107,17 @@ def load_standing(path: str | Path, vocabulary: Vocabulary) -> Tensor | None:
         return None
     if found.dim() != 2 or len(found) != len(vocabulary) or not bool(found.isfinite().all()):
         raise RunError(f"{file} is damaged: expected a vector for each of {len(vocabulary)} words as standing")
+    return found.float()
+
+
+def load_capitals(path: str | Path, vocabulary: Vocabulary) -> Tensor:
+    """Of `save_class_counts` how large a share of each word is written with a capital; 0 if a run has not kept it."""
+    file = Path(path) / run_folder.CLASS_COUNTS
+    found = _checked(file, vocabulary).get("capitals") if file.exists() else None
+    if found is None:
+        return torch.zeros(len(vocabulary))
+    if found.shape != (len(vocabulary),) or not bool(((found >= 0) & (found <= 1)).all()):
+        raise RunError(f"{file} is damaged: expected a share for each of {len(vocabulary)} words as capitals")
     return found.float()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from wordward.config.settings import PretrainConfig, TrainConfig, filled
 from wordward.datasets import DataError, Example
@@ -26,6 +27,7 @@ from wordward.text.stored import Texts, store
 from wordward.text.vocabulary import UNK, Vocabulary
 from wordward.train.doubts import say_doubts
 from wordward.train.known_words import read_vocabulary, vocabulary_for
+from wordward.train.standing import capitals
 from wordward.train.tested import check_tested
 
 NAMED = 5  # labels that are named
@@ -46,6 +48,7 @@ class Data:
     examples: Sequence[Example] = ()  # the training texts as they were, for one that attacks them
     others: int = 0  # the last ids: words known by their vectors alone, or forms, which no text to learn from has
     longest: str = ""  # where the longest text stands, if that is known
+    capitals: Tensor | None = None  # the share of each word that is written with a capital, where that is not kept
 
     @cached_property
     def fingerprint(self) -> str:
@@ -200,6 +203,8 @@ def _own_texts(config: TrainConfig, in_memory: InMemory | None, *, quiet: bool) 
     if unlabelled and not isinstance(extra, Texts):
         read.append((extra, unlabelled, data.unlabelled))
     more: Any = {"examples": kept, "others": len(vocabulary) - own, "longest": _place_of_longest(read)}
+    if config.text.lowercase and not tagging:
+        more["capitals"] = capitals(labelled, vocabulary, config.text)
     return config, Data(vocabulary, classes, train, dev, unlabelled, tagging, **more)
 
 

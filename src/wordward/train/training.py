@@ -203,7 +203,7 @@ def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
     if not data.tagging:
         counts = torch.from_numpy(data.train.class_counts(len(data.vocabulary), len(data.classes)))
         where = _standing(data) if by_standing(config, data.learnt) else None
-        checkpoint.save_class_counts(folder, counts, data.vocabulary, where)
+        checkpoint.save_class_counts(folder, counts, data.vocabulary, where, data.capitals)
 
 
 def _standing(data: Data) -> Tensor:
