@@ -164,6 +164,26 @@ def test_one_label_more_is_named_and_not_counted(count: int, named: int, others:
     assert likeliest(many) == ([(f"label {number}", 1 / count) for number in range(named)], others)
 
 
+def _bold(*explanations: Explanation) -> set[str]:
+    """What a terminal prints in bold of a table of explanations."""
+    file = io.StringIO()
+    terminal(explanations, Console(file=file, force_terminal=True, width=100, color_system="truecolor"))
+    return {found.strip() for found in re.findall(r"\x1b\[1m([^\x1b]*)\x1b", file.getvalue())}
+
+
+def test_only_what_is_marked_is_bold_in_the_table() -> None:
+    pull = replace(PLACES[6].pulls[0], probability=0.9)  # more than half as strong as the strongest, but changes little
+    doubted = replace(ONE, places=(*PLACES[:6], replace(PLACES[6], pulls=(pull,)), *PLACES[7:]))
+    asked = replace(PLACES[3].pulls[0], probability=0.9375)  # of no word is the label less likely
+    unmoved = replace(ONE, places=(*PLACES[:3], replace(PLACES[3], pulls=(asked,)), *PLACES[4:]))
+    words = {"good", "ending", "→ bad", "→ opening", "1.00", "0.60"}
+    for explanation, bold in ((ONE, words), (doubted, {"good", "→ bad", "1.00"}), (unmoved, set())):
+        assert words & _bold(explanation) == bold
+        above = re.findall(r"<rt><bdi>(.*?)</bdi>", html_fragment([explanation]))  # alike on a page
+        assert {f"→ {word}" for word in above} == {word for word in bold if word.startswith("→")}
+    assert words & _bold(doubted, replace(ONE, method="ivat")) == words  # of another method it is marked
+
+
 def test_markup_of_rich_in_a_text_is_text() -> None:
     odd = replace(
         ONE,

@@ -82,6 +82,7 @@ def _table(explanations: Sequence[Explanation], part: Part, numbers: Sequence[in
     """
     tagging = explanations[0].task == "tag"
     colour = COLOURS[explanations[0].task]
+    marked = [{place.position for place in wording.marked(explanation)} for explanation in explanations]
     bars = _longest_bar(explanations[0].task, len(numbers), width)
     table = Table(box=None, show_header=len(explanations) > 1, padding=(0, 1), pad_edge=False)
     table.add_column("", justify="right", overflow="fold")
@@ -95,25 +96,29 @@ def _table(explanations: Sequence[Explanation], part: Part, numbers: Sequence[in
     for line in part.lines:
         known = all(place.known for place in line.places if place)
         word = plain(line.word) + ("" if known else UNKNOWN_MARK)
-        cells = [Text(word, "bold" if line.strongest >= wording.MARKED else "")]
+        bold = [place is not None and place.position in of for place, of in zip(line.places, marked, strict=True)]
+        cells = [Text(word, "bold" if any(bold[number] for number in numbers) else "")]
         if tagging:
             tag, probability = line.place.label or "", line.place.probability or 0.0
             cells.append(Text(f"{plain(tag)} {wording.percent(probability)}", "dim"))
         for number in numbers:
-            word, bar, strength = _pull(line.places[number], colour, bars)
+            word, bar, strength = _pull(line.places[number], colour, bars, bold=bold[number])
             cells += [word, bar, strength] if bars else [word, strength]
         table.add_row(*cells)
     return table
 
 
-def _pull(place: Place | None, colour: str, width: int) -> list[Text]:
-    """The cells of a word's strongest pull: the word that pulls, a bar of at most `width`, the relative strength."""
+def _pull(place: Place | None, colour: str, width: int, *, bold: bool) -> list[Text]:
+    """The cells of a word's strongest pull: the word that pulls, a bar of at most `width`, the relative strength.
+
+    `bold`: whether the pull is marked in the text.
+    """
     if place is None or not place.pulls:
         return [Text("(not read)" if place is None else "", "dim"), Text(), Text()]
     pull = place.pulls[0]
     eighths = max(1, round(8 * width * pull.relative))
     bar = "█" * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
-    style = "bold" if pull.relative >= wording.MARKED else "dim" if pull.relative < FAINT else ""
+    style = "bold" if bold else "dim" if pull.relative < FAINT else ""
     return [
         Text(f"→ {plain(pull.toward)}", style),
         Text(bar, colour),
