@@ -172,7 +172,9 @@ def _bold(*explanations: Explanation) -> set[str]:
 
 
 def test_only_what_is_marked_is_bold_in_the_table() -> None:
-    pull = replace(PLACES[6].pulls[0], probability=0.9)  # more than half as strong as the strongest, but changes little
+    pull = replace(
+        PLACES[6].pulls[0], probability=0.9
+    )  # more than half as strong as the strongest, but changes little
     doubted = replace(ONE, places=(*PLACES[:6], replace(PLACES[6], pulls=(pull,)), *PLACES[7:]))
     asked = replace(PLACES[3].pulls[0], probability=0.9375)  # of no word is the label less likely
     unmoved = replace(ONE, places=(*PLACES[:3], replace(PLACES[3], pulls=(asked,)), *PLACES[4:]))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wordward.explain.word_forms import same_word
+from wordward.explain.word_forms import beginning, same_word
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,16 @@ from wordward.explain.word_forms import same_word
         ("traveller", "traveler"),
         ("cancelled", "canceled"),
         ("fibre", "fiber"),
+        ("cosy", "cozy"),
+        ("Cosier", "cozier"),
+        ("grey", "gray"),
+        ("greyish", "grayish"),
     ],
 )
 def test_forms_of_one_word(word: str, other: str) -> None:
     assert same_word(word, other)
     assert same_word(other, word)
+    assert beginning(word) == beginning(other)  # else they are not compared
 
 
 @pytest.mark.parametrize(
@@ -53,6 +58,10 @@ def test_forms_of_one_word(word: str, other: str) -> None:
         ("hour", "horror"),
         ("court", "cortex"),
         ("noise", "nozzle"),
+        ("gases", "gazes"),
+        ("dose", "doze"),
+        ("prey", "pray"),
+        ("they", "gray"),
     ],
 )
 def test_other_words(word: str, other: str) -> None:

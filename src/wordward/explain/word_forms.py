@@ -23,6 +23,7 @@ ENDINGS = frozenset(
 )
 # British spelling, and what Americans write.
 BRITISH = (re.compile("(?<=..)our"), "or"), (re.compile("(?<=...)([iy])s(?=e|ing|ation)"), r"\1z")
+GREY, COSY = re.compile("^grey"), re.compile("(?<=[aeiou])z(?=y|ie)")
 WITHOUT = ("less", "los")  # careless is nothing like careful, arbeitslos nothing like Arbeit
 WHOLE = 4  # letters of a word that another begins with
 ALIKE, SHORT = 5, 2  # letters of a beginning that is long, and of ends that are short, in any language
@@ -31,8 +32,8 @@ ALIKE, SHORT = 5, 2  # letters of a beginning that is long, and of ends that are
 @lru_cache(maxsize=1 << 18)
 def beginning(word: str) -> int:
     """A number that forms of one word have in common, so that only words with the same one need be compared."""
-    word = fold(word)
-    return crc32(b"0" if word.isdecimal() else word[: WHOLE - 1].encode())
+    word = GREY.sub("gray", fold(word))
+    return crc32(b"0" if word.isdecimal() else word[: WHOLE - 1].replace("z", "s").encode())
 
 
 def same_word(word: str, other: str) -> bool:
@@ -40,12 +41,14 @@ def same_word(word: str, other: str) -> bool:
 
     One begins with the other (pipe, pipeline; net, nets), or both begin alike and end as forms of an English word do
     (library, librarian), or they differ in two letters at the end of a long beginning, which serves other languages.
-    Nor is a word in British spelling another one than in American (humour, humor). It is a rule of thumb: words that
-    only look so are left out, too.
+    Nor is a word in British spelling another one than in American (humour, humor; cosy, cozy). It is a rule of thumb:
+    words that only look so are left out, too.
     """
-    word, other = fold(word), fold(other)
+    word, other = (GREY.sub("gray", fold(each)) for each in (word, other))
     if word.isdecimal() and other.isdecimal():
         return int(word) == int(other)
+    if COSY.sub("s", word) == COSY.sub("s", other):
+        return True
     if word[: WHOLE - 1] != other[: WHOLE - 1]:  # as most do
         return False
     if word in CLOSED or other in CLOSED:
