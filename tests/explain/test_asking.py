@@ -10,9 +10,11 @@ from untrained import MODEL
 from wordward.config.settings import MethodSettings, TrainConfig
 from wordward.explain import asking
 from wordward.explain.asking import Answer, Question, Telling, telling_pulls
+from wordward.explain.explanation import Explanation
 from wordward.explain.places import PlaceMaker
 from wordward.explain.pulls import TextPulls
 from wordward.explain.sensible import Sensible
+from wordward.explain.wording import effect, marked
 from wordward.runs.evidence import evidence_in
 from wordward.runs.fingerprint import fingerprint
 from wordward.runs.lstm import LstmRun
@@ -94,10 +96,38 @@ def test_a_word_that_speaks_for_the_label_or_may_not_be_pulled_is_not_asked_abou
     assert telling_pulls(run, sensible, [question._replace(whole=lambda _: np.array([False, False]))]) == [[]]
 
 
-def test_nothing_tells_if_the_odds_of_the_label_do_not_fall() -> None:
-    run, sensible = a_run(dict.fromkeys(WORDS[3:], (5.0, 0.0, 0.0)) | {"match": (1.0, 0.0, 0.0)})
-    assert telling_pulls(run, sensible, [a_question(run, "match goal", PULLS)]) == [[]]
+def explained(run: Run, sensible: Sensible, question: Question) -> Explanation:
+    """The explanation of a text after the model was asked about its pulls."""
+    (answers,) = telling_pulls(run, sensible, [question])
+    places = PlaceMaker(run.vocabulary, run.labels, False, 3, False, False, sensible)(
+        question.text, question.found, "sport", lambda: answers
+    )
+    says = dict(zip(run.labels, question.found.probabilities.tolist(), strict=True))
+    return Explanation(question.text.text, "classify", "iadvt", "sport", False, "sport", says, places)
+
+
+def test_if_the_odds_of_the_label_fall_with_no_word_that_is_told_and_nothing_marked() -> None:
+    run, sensible = a_run(dict.fromkeys(WORDS[3:], (1.5, 0.0, 0.0)) | {"match": (1.0, 0.0, 0.0)})
+    question = a_question(run, "match goal", PULLS)
+    (answers,) = telling_pulls(run, sensible, [question])
+    assert len(answers) == 1
+    found = explained(run, sensible, question)
+    assert answers[0].probability > found.probabilities["sport"]
+    assert [pull.probability is None for place in found.places for pull in place.pulls].count(False) == 1
+    assert marked(found) == []
+    assert effect(found) == "sport stays at 57.6 % with the strongest pulls, one at a time"
     assert telling_pulls(run, sensible, []) == []
+
+
+def test_where_no_pull_may_be_shown_the_model_is_asked_about_those_that_are() -> None:
+    pulls = [[("striker", 5.0), ("goal", 4.0)], [("match", 4.0), ("goal", 3.0)]]  # all speak for the label
+    run, sensible = a_run(SAYS | {"match": (1.5, 0.0, 0.0)})
+    found = explained(run, sensible, a_question(run, "match goal", pulls))
+    assert [place.word for place in marked(found)] == ["match"]  # with "match" for "goal" the odds rise
+    assert found.strongest is not None
+    assert found.strongest.pulls[0].probability == pytest.approx(np.exp(1) / (np.exp(1) + 2), abs=1e-6)
+    still, sensible = a_run(dict.fromkeys(WORDS, (1.0, 0.0, 0.0)))
+    assert marked(explained(still, sensible, a_question(still, "match goal", pulls))) == []
 
 
 def test_of_each_word_the_most_telling_pull_is_found_that_of_the_most_telling_word_first() -> None:

@@ -77,7 +77,7 @@ class Telling:
 def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -> list[list[Answer]]:
     """For each text the pulls that tell, of each word the one that tells most; the most telling word first.
 
-    The odds of the label must fall with the word put in; most telling is the largest product of that fall, in
+    The odds of the label must fall with the word put in, unless they fall with none; most telling is the largest product of that fall, in
     log-odds, of how much more the new word speaks for the label that gains, and of how near it is. Asked are the
     ASKED that promise most: the same product with the strength of a pull for the fall.
     """
@@ -93,13 +93,13 @@ def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -
 
 
 def _promising(question: Question, sense: TextSense) -> Iterator[AskedPull]:
-    """The pulls of a text that may be shown, those that promise most first, not more than EACH of a word."""
+    """The pulls of a text that are shown, those that promise most first, not more than EACH of a word."""
     row, pulls = question.text.row, question.found.of_words(question.text.row)
     if not pulls.words:
         return
     toward, strengths = torch.tensor(pulls.words), torch.tensor(pulls.strengths)
-    may = sense.may(toward) & (toward != torch.from_numpy(row.ids[row.first]).unsqueeze(-1)) & (strengths > 0)
-    may &= torch.from_numpy(question.whole(question.text)).unsqueeze(-1)
+    fit = (toward != torch.from_numpy(row.ids[row.first]).unsqueeze(-1)) & (strengths > 0)
+    may = sense.shown(toward, fit & torch.from_numpy(question.whole(question.text)).unsqueeze(-1))
     near = sense.nearness(toward)
     promise = strengths * sense.promised(toward).clamp(min=LEAST) * near
     taken = [0] * len(toward)
@@ -118,7 +118,10 @@ def _read(run: Run, rows: Sequence[np.ndarray]) -> Tensor:
 
 
 def _telling(question: Question, sense: TextSense, swaps: Sequence[AskedPull], logits: Tensor) -> list[Answer]:
-    """The swaps that tell, of each word the most telling; `logits`: of the text with each, (swaps, classes)."""
+    """The swaps that tell, of each word the most telling; or the one that does most, if none lowers the odds.
+
+    `logits`: of the text with each, (swaps, classes).
+    """
     if not swaps:
         return []
     before, label = torch.from_numpy(question.found.logits), question.label
@@ -132,7 +135,7 @@ def _telling(question: Question, sense: TextSense, swaps: Sequence[AskedPull], l
     found: dict[int, Answer] = {}
     for at in telling.argsort(descending=True, stable=True).tolist():
         swap = swaps[at]
-        if telling[at] > 0:
+        if telling[at] > 0 or not found:
             answer = Answer(swap.position, swap.column, float(log_p[at, label].exp()), int(logits[at].argmax()))
             found.setdefault(swap.position, answer)
     return list(found.values())

@@ -84,21 +84,22 @@ class PlaceMaker:
     def _kept(self, text: Reading, pulls: WordPulls, label: str | None, answers: Sequence[Answer]) -> Tensor:
         """Which pulls are shown, (words, top) bool.
 
-        If it is known which words speak for a label, only those that are sensible; or all pulls, if none is.
+        If it is known which words speak for a label, only those that are sensible; or all pulls, if none is. Of these
+        none that is stronger than the one that tells the model most.
         """
         if not pulls.words:
             return torch.zeros(0, 0, dtype=torch.bool)
         alone = torch.from_numpy(self.whole(text)).unsqueeze(-1)
         own = torch.from_numpy(text.row.ids[text.row.first]).long()
         toward, strengths = torch.tensor(pulls.words), torch.tensor(pulls.strengths)
-        all_of_them = alone & (toward != own.unsqueeze(-1))  # a word that no other fits is filled up with itself
+        fit = alone & (toward != own.unsqueeze(-1))  # a word that no other fits is filled up with itself
         if self.sensible is None or label is None:
-            return all_of_them
-        shown = all_of_them & self.sensible.of(text.row, self.labels.index(label)).may(toward)
+            return fit
+        shown = self.sensible.of(text.row, self.labels.index(label)).shown(toward, fit & (strengths > 0))
         for answer in answers:
             shown[answer.position, : answer.column] = False
         if answers:
             first = answers[0].position, answers[0].column
             shown &= strengths < strengths[first]
             shown[first] = True
-        return shown if bool((shown & (strengths > 0)).any()) else all_of_them
+        return shown

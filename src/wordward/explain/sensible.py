@@ -112,6 +112,11 @@ class TextSense:
         falls = self.speaks[:, self.label, None] - left >= log(LESS)
         return (left <= SILENT) & falls & ~self.silent.unsqueeze(-1)
 
+    def shown(self, toward: Tensor, fit: Tensor) -> Tensor:
+        """Of the pulls that `fit`, those that may be shown, (words, top) bool; or all of them, if none may."""
+        may = fit & self.may(toward)
+        return may if bool(may.any()) else fit
+
     def contrast(self, rivals: Tensor, positions: Tensor, toward: Tensor) -> Tensor:
         """How much more words surely speak for rivals of the label than the text's, all (n,), in log-odds.
 

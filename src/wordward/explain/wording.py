@@ -174,7 +174,8 @@ def effect(explanation: Explanation) -> str:
     place, pull, label, before = asked
     if unmoved(explanation):
         after = percent(pull.probability or 0.0)
-        says = f"stays at {after}" if after == percent(before) else f"falls to {after} at most"
+        falls = (pull.probability or 0.0) < before and after != percent(before)
+        says = f"falls to {after} at most" if falls else f"stays at {percent(before)}"
         return f"{label} {says} with the strongest pulls, one at a time"
     said = f"{place.word} → {pull.toward}: {label} {percent(before)} → {percent(pull.probability or 0.0)}"
     return said + (f", so {pull.prediction}" if pull.prediction != explanation.predicted else "")
