@@ -77,9 +77,9 @@ class Telling:
 def telling_pulls(run: Run, sensible: Sensible, questions: Sequence[Question]) -> list[list[Answer]]:
     """For each text the pulls that tell, of each word the one that tells most; the most telling word first.
 
-    The odds of the label must fall with the word put in, unless they fall with none; most telling is the largest product of that fall, in
-    log-odds, of how much more the new word speaks for the label that gains, and of how near it is. Asked are the
-    ASKED that promise most: the same product with the strength of a pull for the fall.
+    The odds of the label must fall with the word put in, unless they fall with none; most telling is the largest
+    product of that fall, in log-odds, of how much more the new word speaks for the label that gains, and of how near
+    it is. Asked are the ASKED that promise most: the same product with the strength of a pull for the fall.
     """
     senses = [sensible.of(question.text.row, question.label) for question in questions]
     asked = [list(islice(_promising(*each), ASKED)) for each in zip(questions, senses, strict=True)]
