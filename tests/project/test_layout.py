@@ -15,6 +15,7 @@ ROOMS = (
     *("support", "perturbation", "datasets", "config", "text", "models", "runs", "explain"),
     *("attack", "hf", "train", "report", "serve", "sklearn", "cli", "__init__", "__main__"),
 )
+PUT_TOGETHER = ("", "config.settings")  # settings are imported from where they are put together, too
 MODULES = {
     path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__"): path
     for path in sorted(ROOT.rglob("*.py"))
@@ -76,6 +77,34 @@ def test_no_circle_within_a_room():
 
     for module in MODULES:
         visit(module, ())
+
+
+def test_a_name_is_imported_from_where_it_is_defined() -> None:
+    passed_on = []
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (source := _file(node.module)) not in PUT_TOGETHER:
+                names = {alias.name for alias in node.names} & _taken(source)
+                passed_on += [f"{module}: {name} from {source}" for name in sorted(names)]
+    assert not passed_on
+
+
+def _file(name: str | None) -> str:
+    """The module of ours that is a file of its own; "" for others."""
+    module = (name or "").removeprefix("wordward.")
+    return module if module in MODULES and MODULES[module].name != "__init__.py" else ""
+
+
+@cache
+def _taken(module: str) -> set[str]:
+    """The names that a module imports from other modules of ours."""
+    nodes = ast.walk(ast.parse(MODULES[module].read_text())) if module else ()
+    return {
+        alias.asname or alias.name
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("wordward")
+        for alias in node.names
+    }
 
 
 def test_the_map_names_every_room():

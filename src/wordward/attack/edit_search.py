@@ -17,7 +17,7 @@ from wordward.attack.rough import Rough
 from wordward.attack.search import swapped
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
-from wordward.perturbation.tap import evaluating
+from wordward.perturbation.modes import evaluating
 from wordward.runs.reading import Row
 
 AT_ONCE = 1 << 24  # characters of texts that are read to find out what matters in them

@@ -15,7 +15,7 @@ from wordward.datasets.m2 import Corrections, corrections_at, right_words
 from wordward.perturbation.objective import IGNORE
 from wordward.runs.prediction import Prediction
 from wordward.runs.run import Run
-from wordward.text.corpus import label_numbers
+from wordward.text.labels import label_numbers
 
 CLOSE = 0.02  # probabilities so near that a device's coarser products may order them otherwise
 

@@ -19,7 +19,7 @@ from wordward.attack.summary import Summary, summarise
 from wordward.config.attack import AttackSettings
 from wordward.datasets import DataError, Example
 from wordward.explain.directions import pointed_at
-from wordward.perturbation.tap import evaluating
+from wordward.perturbation.modes import evaluating
 from wordward.runs.metrics import Interval, mean, share
 from wordward.runs.reading import Row, target_of
 from wordward.runs.run import Run

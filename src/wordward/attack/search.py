@@ -10,7 +10,7 @@ from wordward.attack.fluency import LEAST, Fluency
 from wordward.attack.rereading import swapped_rows, text_with
 from wordward.attack.rough import Rough
 from wordward.explain.swaps import keeps_articles
-from wordward.perturbation.tap import evaluating
+from wordward.perturbation.modes import evaluating
 from wordward.runs.run import Run
 
 

@@ -15,7 +15,7 @@ from wordward.datasets import DataError, Example
 from wordward.runs.run import Run
 from wordward.support.errors import MissingExtraError, RunError
 from wordward.support.files import write
-from wordward.text.corpus import label_numbers
+from wordward.text.labels import label_numbers
 
 INSTALL = "pip install 'wordward[textattack]'"
 

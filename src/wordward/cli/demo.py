@@ -24,8 +24,9 @@ from wordward.report.html import write_report
 from wordward.runs.claiming import held
 from wordward.runs.input_table import installed_model
 from wordward.runs.opening import load_run
-from wordward.runs.run_folder import LOCK, RunError
+from wordward.runs.run_folder import LOCK
 from wordward.support.console import say, waiting
+from wordward.support.errors import RunError
 from wordward.support.files import write
 from wordward.support.version import __version__
 from wordward.text.corpus import encode

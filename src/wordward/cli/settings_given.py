@@ -15,7 +15,8 @@ FITTED = {("tokenizer", "words"): "characters", ("average", "sentences"): "token
 
 def refuse_settings(settings: Any, out: str, *changing: str) -> None:
     """Refuse settings given with --resume that are not the run's own, which it keeps; but some may be changed."""
-    from wordward.runs.run_folder import CONFIG, RunError, load_config
+    from wordward.runs.run_folder import CONFIG, load_config
+    from wordward.support.errors import RunError
 
     if not Path(out, CONFIG).exists():
         return

@@ -9,7 +9,7 @@ import torch
 
 from wordward.explain.explainer import Explainer
 from wordward.explain.pulls import gradient_of
-from wordward.perturbation.tap import evaluating
+from wordward.perturbation.modes import evaluating
 from wordward.runs.reading import Row
 from wordward.runs.run import Run
 from wordward.text.batches import small_batches

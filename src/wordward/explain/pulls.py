@@ -13,9 +13,10 @@ from wordward.explain.labels import Labels, numbered
 from wordward.explain.whole_words import Pieces, Whole, WholeWords, whole_pulls
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.checks import checked_mask
+from wordward.perturbation.modes import evaluating
 from wordward.perturbation.objective import IGNORE
 from wordward.perturbation.outcome import Found
-from wordward.perturbation.tap import evaluating, gradient_at
+from wordward.perturbation.tap import gradient_at
 from wordward.runs.reading import Reading, Row
 from wordward.runs.run import Run
 from wordward.support.device import at_once, searching

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from wordward.runs import kinds, run_folder
 from wordward.runs.kinds import check_kind
-from wordward.runs.run_folder import CONFIG, POINTER, WEIGHTS, RunError
+from wordward.runs.run_folder import CONFIG, POINTER, WEIGHTS
+from wordward.support.errors import RunError
 from wordward.support.files import settle, whole, write
 from wordward.support.random_state import drawn_on, put_back, state_of
 from wordward.text.vocabulary import Vocabulary

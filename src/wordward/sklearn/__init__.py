@@ -20,9 +20,9 @@ from wordward.runs.opening import load_run
 from wordward.runs.run import Run
 from wordward.support.console import say
 from wordward.support.device import pick_device
-from wordward.support.errors import MissingExtraError, SettingError
+from wordward.support.errors import DivergedError, MissingExtraError, SettingError
 from wordward.support.files import write
-from wordward.train.training import DivergedError, train, with_model
+from wordward.train.training import train, with_model
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin

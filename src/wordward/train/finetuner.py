@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import transformers
 
-from wordward.hf.trainer import AdversarialSettings
+from wordward.hf.settings import AdversarialSettings
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.tap import Tap
 from wordward.runs import checkpoint, kinds, run_folder

@@ -14,7 +14,8 @@ from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.tap import Tap
 from wordward.runs import checkpoint, run_folder
-from wordward.runs.hub import check_folder, known_labels, load_model, load_tokenizer, longest, multiple_of
+from wordward.runs.hub import known_labels, load_model, load_tokenizer, longest, multiple_of
+from wordward.runs.hub_errors import check_folder
 from wordward.runs.input_table import model_at_hand
 from wordward.runs.label_cells import check_counted, numbers_read, with_names
 from wordward.runs.pieces import PieceReader, separator_of

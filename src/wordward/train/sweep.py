@@ -17,12 +17,12 @@ from wordward.runs.model_card import write_card
 from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.distributed import refuse_several
-from wordward.support.errors import RunError, SettingError
+from wordward.support.errors import DivergedError, RunError, SettingError
 from wordward.support.files import refuse_pipes, write
 from wordward.support.remembering import changed, given_names
 from wordward.train.building import adversaries, build, with_fitting_k
 from wordward.train.data import prepare, settle
-from wordward.train.training import DivergedError, inputs_of, train, with_model
+from wordward.train.training import inputs_of, train, with_model
 
 KEPT = "criterion", "dev", "best_epoch", "seconds"  # of a trial's result
 

@@ -9,7 +9,7 @@ from safetensors.torch import load_model, save_model
 from torch import Tensor, nn
 
 from wordward.perturbation.tap import logits_of
-from wordward.runs.run_folder import RunError
+from wordward.support.errors import RunError
 from wordward.support.files import whole
 
 TEACHER = "teacher.safetensors"
