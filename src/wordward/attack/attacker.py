@@ -31,6 +31,7 @@ from wordward.runs.run import Run
 from wordward.support.device import at_once
 from wordward.support.errors import SettingTypeError
 from wordward.support.workers import spread
+from wordward.text.batches import chunks
 
 CHUNK = 64  # texts that are searched side by side
 QUERIED = 8  # of a model that is asked by queries, which takes longer: so progress is seen
@@ -122,10 +123,9 @@ def attack(
     examples = run.examples(texts)
     check_labels(examples, tagging=run.tagging)
     plain = [attacker.goal.plain(example) for example in examples]
-    size = side_by_side(run)
-    chunks = [plain[start : start + size] for start in range(0, len(plain), size)]
-    attacked_chunks = spread(attacker, partial(_opened, opener(run), *options), chunks, jobs=jobs)
-    return (attacked for chunk in attacked_chunks for attacked in chunk)
+    parts = list(chunks(plain, side_by_side(run)))
+    attacked_parts = spread(attacker, partial(_opened, opener(run), *options), parts, jobs=jobs)
+    return (attacked for part in attacked_parts for attacked in part)
 
 
 def side_by_side(run: Run) -> int:

@@ -19,7 +19,7 @@ from wordward.runs import checkpoint, run_folder
 from wordward.runs.hub import load_tokenizer, pretrained
 from wordward.runs.run import Run
 from wordward.support.errors import RunError, SettingError
-from wordward.text.batches import pad
+from wordward.text.batches import chunks, pad
 from wordward.text.chosen import at_hand, labelled_examples, split_examples
 from wordward.text.kept import Stamp, stamps
 from wordward.text.tokens import words_of
@@ -100,8 +100,7 @@ class OurModel:
         rows = {text: self._ids(text) for text in texts}
         scores: dict[str, float] = {}
         order = sorted(texts, key=lambda text: len(rows[text]))
-        for start in range(0, len(order), BATCH):
-            part = order[start : start + BATCH]
+        for part in chunks(order, BATCH):
             scores |= zip(part, self._scores([rows[text] for text in part]), strict=True)
         unknown = {text: int((rows[text] == UNK).sum()) for text in texts}
         return [
@@ -141,8 +140,8 @@ class MaskedModel:
         """As `Fluency` says, with the rest of the text given."""
         texts = [(text, *_differing(text, other)) for pair in pairs for text, other in (pair, pair[::-1])]
         scores: list[float] = []
-        for start in range(0, len(texts), BATCH):
-            scores += self._scores(texts[start : start + BATCH])
+        for part in chunks(texts, BATCH):
+            scores += self._scores(part)
         return [after - before for before, after in zip(scores[::2], scores[1::2], strict=True)]
 
     @torch.no_grad()

@@ -10,6 +10,7 @@ from wordward.runs.hub import load_tokenizer, pretrained
 from wordward.runs.input_table import installed_model
 from wordward.support.errors import SettingError
 from wordward.support.remembered import Remembered
+from wordward.text.batches import chunks
 
 BATCH = 256  # texts that the encoder reads at a time
 REMEMBERED = 1 << 18  # texts whose vectors are kept
@@ -40,11 +41,10 @@ class Similarity:
         return (1 - np.arccos(np.clip(cosines, -1.0, 1.0)) / np.pi).tolist()
 
     def _read(self, texts: list[str]) -> list[np.ndarray]:
-        starts = range(0, len(texts), BATCH)
-        return [vector for start in starts for vector in self._encoded(texts[start : start + BATCH])]
+        return [vector for part in chunks(texts, BATCH) for vector in self._encoded(part)]
 
     @torch.no_grad()
-    def _encoded(self, texts: list[str]) -> np.ndarray:
+    def _encoded(self, texts: Sequence[str]) -> np.ndarray:
         inputs = self.tokenizer(texts, truncation=True, padding=True, return_tensors="pt").to(self.device)
         mask = inputs["attention_mask"].unsqueeze(-1)
         vectors = (self.model(**inputs).last_hidden_state * mask).sum(1) / mask.sum(1)

@@ -24,6 +24,7 @@ from wordward.explain.swaps import cased_like
 from wordward.explain.word_kinds import kind
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
+from wordward.text.batches import chunks
 from wordward.text.word_pieces import all_texts, candidate_ids
 
 NEAREST = 5  # words that TextBugger tries
@@ -135,8 +136,7 @@ def masked(model: MaskedModel) -> Likeliest:
     @torch.no_grad()
     def ranked(words: Words, places: Sequence[int], count: int) -> Iterator[list[str]]:
         texts = [words.put(at, model.tokenizer.mask_token).text for at in places]
-        for start in range(0, len(texts), BATCH):
-            part = texts[start : start + BATCH]
+        for part in chunks(texts, BATCH):
             inputs = model.tokenizer(part, truncation=True, padding=True, return_tensors="pt")
             hidden = inputs["input_ids"] == model.tokenizer.mask_token_id
             hidden &= hidden.cumsum(1) == 1  # the first, should the text hold another

@@ -13,6 +13,7 @@ from wordward.runs.opening import opener
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
 from wordward.support.workers import spread
+from wordward.text.batches import chunks
 
 TEXTS = 128  # explained side by side, texts of similar length together
 
@@ -51,7 +52,7 @@ def explain_all(
             check_known_labels(run, names, example.line)
     focused = _with_focus(run, examples, settings.focus)
     before = done % TEXTS if done < len(focused) else 0
-    parts = [focused[start : start + TEXTS] for start in range(done - before, len(focused), TEXTS)]
+    parts = list(chunks(focused[done - before :], TEXTS))
     explained_parts = spread(work, partial(_work, opener(run), settings), parts, jobs=jobs)
     return (explanations for at, part in enumerate(explained_parts) for explanations in part[0 if at else before :])
 
