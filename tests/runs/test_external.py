@@ -212,6 +212,10 @@ class TestRefused:
                 wordward.open_model(name)
         with pytest.raises(SettingError, match="without its tokenizer"):
             wordward.open_model(torch.nn.Linear(2, 2))
+        given: Any
+        for given, said in ((None, "None"), (3, "int"), ([], "list")):
+            with pytest.raises(RunError, match=f"^the model is {said}; expected .*model, tokenizer.* or the folder"):
+                wordward.open_model(given)
 
 
 class TestAFunction:

@@ -177,15 +177,17 @@ def _of_object(given: Any, name: str, *, device: str, labels: Sequence[str], pai
         return external.open_pair(*pair, pick_device(device), name=name)
     if isinstance(given, nn.Module):
         raise SettingError("model", f"{name} is a model without its tokenizer: give both, as (model, tokenizer)")
+    kind = "None" if given is None else type(given).__name__
+    found = f"{'the model' if name == type(given).__name__ else name} is {kind}"
     if callable(getattr(given, "decision_function", None)) and not hasattr(given, "predict_proba"):
         raise RunError(
-            f"{name} is {type(given).__name__}, which decides without probabilities (it has no predict_proba): fit "
+            f"{found}, which decides without probabilities (it has no predict_proba): fit "
             "its classifier within scikit-learn's CalibratedClassifierCV, or take one that has them"
         )
     if not callable(getattr(given, "predict_proba", given)):
         raise RunError(
-            f"{name} is {type(given).__name__}; expected (model, tokenizer), or a function from a list of "
-            "texts to probabilities"
+            f"{found}; expected (model, tokenizer), or a function from a list of texts to probabilities, or the "
+            "folder or name of a model"
         )
     return black_box.open_function(given, name=name, labels=labels, paired=paired)
 
