@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hf_tiny import bert, word_pieces
 from reviews import reviews, tagged, write_conll, write_csv
@@ -50,6 +51,14 @@ def test_one_text_or_a_file_is_no_list_of_texts(run: Run, texts: Any) -> None:
     for use in (run.predict, run.evaluate, run.explain, run.attack, lambda given: check(run, given)):
         with pytest.raises(SettingTypeError, match=r"texts must be a list of them, but is .*: give \[text\]"):
             use(texts)
+
+
+def test_texts_of_an_array_are_plain_strings(run: Run) -> None:
+    texts: Any = np.array(["a warm film", "a dull film"])
+    assert run.predict(texts) == run.predict(texts.tolist())
+    given: Any = [(text, "good") for text in texts]
+    found = [*run.predict(texts), *run.predict(given), *run.explain(texts)]
+    assert {type(each.text) for each in found} == {str}
 
 
 @pytest.mark.parametrize("text", [None, 3, ["a", "film"], ("a film", "good", "fine")])

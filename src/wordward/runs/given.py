@@ -18,9 +18,9 @@ def as_example(text: Any) -> Example:
     if isinstance(text, Example):
         return text
     if isinstance(text, str):
-        return Example(text)
+        return Example(str.__str__(text))  # numpy's strings are of a type of their own
     if isinstance(text, tuple) and len(text) == 2 and isinstance(text[0], str):
-        return Example(text[0], None if text[1] is None else str(text[1]))
+        return Example(str.__str__(text[0]), None if text[1] is None else str(text[1]))
     raise SettingTypeError(
         "texts", f"texts must be strings, Examples or pairs (text, label), but one is {text!r:.80}"
     )
