@@ -147,6 +147,24 @@ def test_texts_are_read_once_to_check(arguments: list[str], monkeypatch: pytest.
     assert len(reads) == 2
 
 
+def test_texts_are_read_again_with_other_vectors_which_decide_what_words_are_known(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [tmp_path / name for name in ("one.txt", "other.txt")]
+    for file in files:
+        file.write_text("2 8\n" + "".join(f"{word} {' '.join(['0.5'] * 8)}\n" for word in ("film", "good")))
+    reads = []
+    prepare = wordward.train.sweep.prepare
+    monkeypatch.setattr(
+        wordward.train.sweep,
+        "prepare",
+        lambda config, *a, **b: reads.append(config.vectors) or prepare(config, *a, **b),
+    )
+    monkeypatch.setattr(wordward.train.sweep, "train", Trials())
+    assert main([*arguments, "--sweep", f"vectors={files[0]},{files[1]}", "k=2,3"]) == 0
+    assert reads == [*map(str, files)]
+
+
 def test_a_trial_that_diverges_is_recorded_and_not_tried_again(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

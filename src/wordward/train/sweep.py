@@ -164,7 +164,7 @@ def _refuse_unusable(configs: list[TrainConfig]) -> None:
 
             start_of(config, texts)
             continue
-        reads = config.data, config.text, config.pretrained, config.model.kind, config.training.seed
+        reads = config.data, config.text, config.pretrained, config.vectors, config.model.kind, config.training.seed
         if data is None or reads != former:
             former, (config, data) = reads, prepare(config, texts, quiet=True)
         else:
