@@ -140,6 +140,7 @@ def test_phrases_learn_to_do_without_evidence_only_where_more_than_few_texts_tel
     model = building.build(*prepare(chosen, texts, quiet=True))
     assert isinstance(model, Convolution)
     assert model.hiding == hiding
+    assert bool(model.head.weight.any()) == hiding  # else they say nothing at first
 
 
 def test_empty_texts_that_are_left_out_are_counted(

@@ -1,7 +1,8 @@
-"""What words, their vectors or letters, and pairs speak for: a logistic regression on all of them, derived anew."""
+"""What words, their vectors or letters, and pairs speak for: a linear model on all of them, derived anew."""
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -15,8 +16,8 @@ from wordward.models.convolution import ROWS, rows_of
 from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import SPECIALS
 from wordward.train import evidence
-from wordward.train.evidence import SHARED, Spoken, fit_spoken
-from wordward.train.yardstick import C
+from wordward.train.evidence import MARGIN, SHARED, Spoken, fit_spoken
+from wordward.train.linear import C
 
 WORDS = ("warm", "warmly", "warmer", "cold", "coldly", "a", "film", "films", "!", "42", "bland")
 NAMES = (*SPECIALS, *WORDS)
@@ -76,6 +77,20 @@ def in_a_model(found: Spoken, classes: int) -> Convolution:
     return model
 
 
+def of_scikit_learn(classes: int, matrix: np.ndarray, labels: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """The scores of rows (texts, classes): a logistic regression of two classes, a support vector machine of more."""
+    if classes == 2:
+        model = pytest.importorskip("sklearn.linear_model").LogisticRegression(C=C, tol=1e-8, max_iter=5000)
+        return model.fit(matrix, labels).predict_log_proba
+    svm = pytest.importorskip("sklearn.svm").LinearSVC(dual=False, intercept_scaling=1000, tol=1e-8, max_iter=50_000)
+    svm.fit(matrix, labels)
+    return lambda rows: MARGIN * svm.decision_function(rows)
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    return np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+
+
 def probabilities(model: Convolution, row: np.ndarray) -> np.ndarray:
     return model(torch.from_numpy(row.astype(np.int64))[None])[0].softmax(0).detach().numpy()
 
@@ -87,7 +102,6 @@ def probabilities(model: Convolution, row: np.ndarray) -> np.ndarray:
 def test_a_convolution_says_what_scikit_learn_makes_of_words_letters_and_pairs(
     classes: int, what: dict[str, Any]
 ) -> None:
-    linear_model = pytest.importorskip("sklearn.linear_model")
     corpus = texts(classes)
     found = fit_spoken(corpus, NAMES, classes, **what)
     idf = idf_of(corpus, found.pairs, **what)
@@ -98,17 +112,16 @@ def test_a_convolution_says_what_scikit_learn_makes_of_words_letters_and_pairs(
         for part, often in parts_of(row, **what).items():
             if part in columns:
                 values[columns[part]] += often * idf[part] / length
-    other = linear_model.LogisticRegression(C=C, tol=1e-8, max_iter=5000).fit(matrix, corpus.labels)
+    scores = of_scikit_learn(classes, matrix, np.asarray(corpus.labels))
     model = in_a_model(found, classes)
     for at, row in enumerate(corpus.rows):
-        np.testing.assert_allclose(probabilities(model, row), other.predict_proba(matrix[at : at + 1])[0], atol=2e-3)
+        np.testing.assert_allclose(probabilities(model, row), softmax(scores(matrix[at : at + 1])[0]), atol=2e-3)
     assert found.words.idf[: len(SPECIALS)].tolist() == [0.0] * len(SPECIALS)
     assert bool(len(found.pairs)) == what["pairs"]
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_convolution_says_what_scikit_learn_makes_of_words_and_their_vectors(classes: int) -> None:
-    linear_model = pytest.importorskip("sklearn.linear_model")
     corpus, vectors = texts(classes), torch.randn(len(NAMES), 4, generator=torch.Generator().manual_seed(0))
     unseen = np.array([NAMES.index("bland"), NAMES.index("cold")], np.int32)
     rows = [*corpus.rows, unseen]
@@ -120,11 +133,11 @@ def test_a_convolution_says_what_scikit_learn_makes_of_words_and_their_vectors(c
             values[word] += idf[word]
             values[len(NAMES) :] += SHARED / 2 * idf[word] * vectors[word].numpy()
         values /= np.linalg.norm(idf[row])
-    other = linear_model.LogisticRegression(C=C, tol=1e-8, max_iter=5000).fit(matrix[:-1], corpus.labels)
+    scores = of_scikit_learn(classes, matrix[:-1], np.asarray(corpus.labels))
     model = in_a_model(fit_spoken(corpus, NAMES, classes, letters=False, pairs=False, vectors=vectors), classes)
     assert not documents[unseen[0]]
     for at, row in enumerate(rows):
-        np.testing.assert_allclose(probabilities(model, row), other.predict_proba(matrix[at : at + 1])[0], atol=2e-3)
+        np.testing.assert_allclose(probabilities(model, row), softmax(scores(matrix[at : at + 1])[0]), atol=2e-3)
 
 
 def test_words_that_no_text_has_speak_as_those_near_them_do() -> None:

@@ -135,7 +135,7 @@ def test_rows_of_any_kind_give_the_same_model_twice_and_leave_torch_as_it_was() 
 def test_texts_are_counted_alike_in_one_part_and_in_many(monkeypatch: pytest.MonkeyPatch) -> None:
     train = texts(50, 2, seed=0)
     whole = fit_linear(train, WORDS, 2)
-    monkeypatch.setattr("wordward.train.yardstick.COUNTED", 60)
+    monkeypatch.setattr("wordward.train.linear.COUNTED", 60)
     parts = fit_linear(train, WORDS, 2)
     np.testing.assert_array_equal(whole.evidence, parts.evidence)
 

@@ -117,6 +117,11 @@ class Convolution(nn.Module):
             spoken = spoken * (torch.rand(len(spoken), 1, device=spoken.device) < 0.5)
         return spoken
 
+    def silence_phrases(self) -> None:
+        """Let phrases say nothing at first, so that what they come to say is what they have learnt."""
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
     @torch.no_grad()
     def set_evidence(self, evidence: Tensor, idf: Tensor, prior: Tensor, counts: Tensor) -> None:
         """Take over a linear model: what each word adds to each class's score, and the scores of an empty text."""

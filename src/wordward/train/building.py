@@ -56,6 +56,8 @@ def _count_words(model: Convolution, config: TrainConfig, data: Data, known: Ten
     spoken = fit_spoken(data.train, words, len(data.classes), letters=known is None, pairs=pairs, vectors=vectors)
     # Phrases of vectors that few texts have taught, and no others, know less than the evidence does.
     model.hiding = known is not None or data.unlabelled is not None or not few
+    if not model.hiding:
+        model.silence_phrases()
     if known is None:
         unlabelled = [data.unlabelled] if data.unlabelled else []
         vectors = text_vectors([data.train, *unlabelled], data.met, config.model.dim)

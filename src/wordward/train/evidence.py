@@ -11,16 +11,17 @@ from wordward.models.convolution import rows_of
 from wordward.text.corpus import Corpus
 from wordward.text.spelling import BEGINNING
 from wordward.text.vocabulary import SPECIALS
-from wordward.train.yardstick import MOST, Counts, Linear, counts_of, least
+from wordward.train.linear import MOST, Counts, Linear, counts_of, least, squared_hinge
 
 LETTERS = 2, 3, 4  # of the stretches of a word that are looked at, its ends included
 LIGHTER = 0.5  # weight of a stretch, of which a word has many
 SHARED = 0.7  # length of a common word's vector, beside 1 of the word itself
+MARGIN = 4.0  # scores of a probability, for one of a margin
 ENTRIES = 8_000_000  # stretches in all texts, above which none are looked at: there are enough words then
 
 
 class Spoken(NamedTuple):
-    """A logistic regression on tf-idf, given back as what each word, and each known pair of neighbours, adds."""
+    """A linear model on tf-idf, given back as what each word, and each known pair of neighbours, adds."""
 
     words: Linear
     pairs: np.ndarray  # (pairs,) int64: first * words + second
@@ -74,10 +75,19 @@ def fit_spoken(
     gold = torch.from_numpy(np.asarray(corpus.labels, dtype=np.int64))
     with torch.no_grad():
         near, more = _near(counts, own, vectors)
-        found = least(matrix, gold, len(idf) + len(known), classes, more / torch.from_numpy(lengths[:, None]).float())
+        found = _fitted(
+            matrix, gold, len(idf) + len(known), classes, more / torch.from_numpy(lengths[:, None]).float()
+        )
         evidence = spelt.times(found[: len(idf)]) + near @ found[len(idf) + len(known) : -1]
     of_pairs = found[len(idf) : len(idf) + len(known)].numpy() * pair_idf[:, None]
     return Spoken(Linear(evidence.numpy(), own, found[-1].numpy().copy()), known, of_pairs, pair_idf)
+
+
+def _fitted(matrix: Counts, gold: Tensor, columns: int, classes: int, beside: Tensor) -> Tensor:
+    """Coefficients of what tells of a text: of many classes by margins, which tell rare ones better."""
+    if classes == 2:
+        return least(matrix, gold, columns, classes, beside)
+    return MARGIN * least(matrix, gold, columns, classes, beside, loss=squared_hinge, c=1.0)
 
 
 def _near(counts: Counts, idf: np.ndarray, vectors: Tensor | None) -> tuple[Tensor, Tensor]:
