@@ -1,11 +1,13 @@
 """What benchmarks/languages.py takes from apt's lists, and what it prints of its records."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from benchmarks import languages
-from benchmarks.languages import LANGUAGES, WORDS, letters_error, main, table, texts_of
+from benchmarks.languages import LANGUAGES, RESULTS, WORDS, letters_error, main, table, texts_of
+from benchmarks.records import recorded
 from wordward.datasets import Example
 from wordward.support.errors import DataError
 
@@ -93,4 +95,9 @@ def test_the_table_is_that_of_the_records(capsys: pytest.CaptureFixture[str]) ->
         "| fr | 50.0% | 40.0% | 30.0% | 20.0% |",
         "| mean | 47.5% | 37.5% | 27.5% | 17.5% |",
     ]
-    assert len(set(LANGUAGES)) == len(LANGUAGES)
+
+
+def test_the_documentation_shows_the_records() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "your_data.md").read_text(encoding="utf-8")
+    assert table(recorded(RESULTS)) in page
+    assert {each["language"] for each in recorded(RESULTS)} == set(LANGUAGES)
