@@ -412,27 +412,17 @@ def test_of_epochs_that_are_equal_but_for_chance_the_last_is_kept(tmp_path: Path
     assert result["dev"]["error"] == errors[-1]
 
 
-def test_a_transformer_that_was_left_out_is_named_in_the_end(
-    transformer_at_hand: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_transformer_at_hand_is_left_out_unless_what_was_asked_rules_it_out(transformer_at_hand: str) -> None:
     asked = replace(OPEN, training=TrainingSettings(device="cpu"))
     slow, taken = replace(asked, vectors=transformer_at_hand), replace(asked, transformer=transformer_at_hand)
     convolution, tagger = (replace(slow, model=ModelSettings(kind=kind)) for kind in ("convolution", "spelling"))
-    assert left_out(asked, convolution, 20_000, 2) == (
-        "all-MiniLM-L6-v2, which is at hand, makes about a quarter fewer errors than such a model (docs/yours.md), "
-        "but takes more than 5 minutes here: --model all-MiniLM-L6-v2 --epochs 3 --learning-rate 0.0001"
-    )
-    said = left_out(asked, tagger, 5_000, 50)
-    assert "about a third fewer errors" in said
-    assert said.endswith("--epochs 3 --learning-rate 0.0002")
-    assert not left_out(asked, convolution, 20_000, 21)  # of so many labels the convolution learns more
-    assert not left_out(asked, taken, 200, 2)
-    assert not left_out(asked, replace(convolution, vectors=None), 200, 2)  # texts of another language
+    assert left_out(asked, convolution)
+    assert left_out(asked, tagger)
+    assert not left_out(asked, taken)
+    assert not left_out(asked, replace(convolution, vectors=None))  # texts of another language
     for given in (
         replace(asked, model=ModelSettings(kind="convolution")),
         replace(asked, vectors=transformer_at_hand),
         replace(asked, text=TextSettings(lowercase=True)),
     ):
-        assert not left_out(given, convolution, 20_000, 2)
-    monkeypatch.setattr(choosing, "find_spec", lambda name: None)
-    assert "but needs pip install 'wordward[hf]': --model all-MiniLM-L6-v2" in left_out(asked, convolution, 200, 2)
+        assert not left_out(given, convolution)

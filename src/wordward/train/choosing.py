@@ -16,7 +16,7 @@ from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, T
 from wordward.datasets import Example
 from wordward.perturbation.recipes import parse_methods
 from wordward.runs.initial import check_fits_task, vectors_width
-from wordward.runs.input_table import CACHED, input_table, installed_model, width_of
+from wordward.runs.input_table import input_table, installed_model, width_of
 from wordward.support.device import pick_device
 from wordward.support.distributed import launched
 from wordward.support.remembering import given_names
@@ -34,10 +34,6 @@ FROM_TEXTS = 128  # numbers of a vector that is computed from the texts
 TRANSFORMER_SECONDS = 300  # that fine-tuning a baseline may take on a CPU; a method takes two to three times as long
 PIECES_A_SECOND = 500  # that a core fine-tunes a six-layer MiniLM on
 PIECES_A_WORD = 1.3
-FEWER = {
-    False: "quarter",
-    True: "third",
-}  # of its errors, by whether it tags: 0.71 and 0.67 in docs/yours.md are left
 TAGGING_STEPS = 200  # fewer leave a Transformer short of what few tagged sentences can teach it
 STEPS = 2_000  # in which unlabelled texts have taught what they can
 MANY = 10  # classes, beyond which a Transformer needs more epochs
@@ -67,9 +63,8 @@ def choose(
     found = None if config.vectors else installed_model()
     if found is not None and _known(words, found) < KNOWN:
         found = None  # texts of another language
-    fine_tuning = _tagging(len(examples)) if tagging else _fine_tuning(len(examples), classes)
-    few_enough = tagging or classes <= TOO_MANY
-    if found is not None and few_enough and _transformer_suits(config, len(examples), fine_tuning["epochs"], words):
+    fine_tuning = fine_tuning_settings(len(examples), classes, tagging=tagging)
+    if found and fine_tuning and _transformer_suits(config, len(examples), fine_tuning["epochs"], words):
         refused = "self_training" in given_names(config.training) and not config.training.self_training
         virtual = any(not each.recipe.needs_labels for each in parse_methods(config.method))
         if (unlabelled or tagging) and virtual and not refused:
@@ -116,7 +111,7 @@ def _known(words: Sequence[Sequence[str]], folder: Path) -> float:
 
 def _transformer_suits(config: TrainConfig, texts: int, epochs: int, words: Sequence[Sequence[str]]) -> bool:
     """Whether a Transformer can be fine-tuned here, in minutes."""
-    if not _leaves_it_open(config) or _extra_is_missing():
+    if not _leaves_it_open(config) or extra_is_missing():
         return False
     if pick_device(config.training.device).type != "cpu":
         return True
@@ -130,29 +125,27 @@ def _leaves_it_open(config: TrainConfig) -> bool:
     return not ours and config.model.kind == "auto" and launched() == 1
 
 
-def _extra_is_missing() -> bool:
+def extra_is_missing() -> bool:
+    """Whether what fine-tuning needs is not installed."""
     return any(find_spec(name) is None for name in ("transformers", "accelerate"))
 
 
-def left_out(asked: TrainConfig, trained: TrainConfig, texts: int, labels: int) -> str:
-    """What the Transformer at hand would bring where it was not chosen, and how to name it, in a line.
+def left_out(asked: TrainConfig, trained: TrainConfig) -> bool:
+    """Whether the Transformer at hand was not chosen though nothing that was `asked` rules it out.
 
-    Empty where it was chosen, would not help, or was ruled out by what was `asked`; `trained` is the run's own
-    config, whose word vectors are the Transformer's where its vocabulary has the texts' words.
+    `trained` is the run's own config; its word vectors are the Transformer's where that knows the texts' words.
     """
-    found, tagging = installed_model(), trained.model.kind == "spelling"
+    found = installed_model()
     if found is None or trained.vectors != str(found) or asked.vectors or trained.transformer is not None:
-        return ""
-    if not is_open(asked) or not _leaves_it_open(asked) or (labels > TOO_MANY and not tagging):
-        return ""
-    name, how = CACHED.split("/")[1], _tagging(texts) if tagging else _fine_tuning(texts, labels)
-    slow = f"takes more than {TRANSFORMER_SECONDS // 60} minutes here"
-    extra = "needs pip install 'wordward[hf]'" if _extra_is_missing() else slow
-    return (
-        f"{name}, which is at hand, makes about a {FEWER[tagging]} fewer errors than such a model "
-        f"(docs/yours.md), but {extra}: --model {name} --epochs {how['epochs']} "
-        f"--learning-rate {how['learning_rate']:g}"
-    )
+        return False
+    return is_open(asked) and _leaves_it_open(asked)
+
+
+def fine_tuning_settings(texts: int, classes: int, *, tagging: bool) -> dict[str, Any] | None:
+    """With which settings a Transformer trains well on so many texts; None for too many classes."""
+    if tagging:
+        return _tagging(texts)
+    return _fine_tuning(texts, classes) if classes <= TOO_MANY else None
 
 
 def _fine_tuning(texts: int, classes: int) -> dict[str, Any]:
