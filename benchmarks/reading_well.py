@@ -35,8 +35,8 @@ from wordward.runs.evidence import Evidence, evidence_in
 from wordward.runs.metrics import share
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
-from wordward.text.chosen import read_as
 from wordward.text.corpus import encode
+from wordward.text.loading import read_as
 
 FALL = 3.0  # of log p with a swap, at most
 SURE = 1.96  # standard errors

@@ -25,8 +25,8 @@ from benchmarks.words import draw
 from wordward.config.settings import TextSettings
 from wordward.perturbation.nearest import nearest
 from wordward.text.corpus import Corpus, Stream
+from wordward.text.on_disk import Texts, _write
 from wordward.text.ragged import Rows
-from wordward.text.stored import Texts, _write
 from wordward.text.tokens import words_of
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.text.windows import Reader

@@ -39,8 +39,8 @@ from wordward.runs.scoring import scores
 from wordward.support.errors import DataError
 from wordward.support.threads import cores
 from wordward.support.version import __version__
-from wordward.text.chosen import read_as
 from wordward.text.corpus import encode
+from wordward.text.loading import read_as
 from wordward.text.tokens import vocabulary_of
 from wordward.train.training import train
 from wordward.train.yardstick import fit_linear, frequent_tags, linear_probabilities, tag_probabilities

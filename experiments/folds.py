@@ -14,7 +14,7 @@ from wordward.datasets import DataError, Example, registry
 from wordward.datasets.example import drop_shared, single_spaced
 from wordward.support.files import write
 from wordward.support.locks import locked
-from wordward.text.chosen import read_as
+from wordward.text.loading import read_as
 
 SAID = "folds.json"  # written when all files are there: how many texts each fold tests
 

@@ -17,9 +17,9 @@ from wordward.runs.opening import load_run
 from wordward.runs.run import Run
 from wordward.support.errors import BusyError, SettingError
 from wordward.support.locks import locked
-from wordward.text.chosen import read_as, split_examples
 from wordward.text.corpora import PACK
 from wordward.text.corpus import Corpus
+from wordward.text.loading import read_as, split_examples
 from wordward.train.training import train
 
 

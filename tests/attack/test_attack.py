@@ -13,13 +13,13 @@ from reviews import BLAME, PRAISE, reviews, write_csv
 from torch import nn
 
 from wordward.attack import attacker
-from wordward.attack.aim import goal_of
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, cases_of
 from wordward.attack.beam import Search
 from wordward.attack.cases import Case, Replacement, State, Target
+from wordward.attack.goal_choice import goal_of
 from wordward.attack.guide import Guide, gains
-from wordward.attack.rough import Rough
+from wordward.attack.half_precision import SearchModel
 from wordward.attack.stopwords import STOP_WORDS
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import (
@@ -87,7 +87,7 @@ def test_gains_are_the_slopes_of_the_loss_toward_each_word() -> None:
     """Against central differences in double precision, for every word and every candidate."""
     for k in (None, 4):
         run = untrained(k=k)
-        guide = Guide(Rough(run), AttackSettings(rank="gain"), None)
+        guide = Guide(SearchModel(run), AttackSettings(rank="gain"), None)
         row = run.encode([Example("the ending was good")], labelled=False).rows[0]
         batch = Corpus([row], [1]).batch(np.array([0]), run.device)
         found, (gradient, _) = guide.perturb(batch), guide.gradient(batch)
@@ -118,7 +118,7 @@ def test_swaps_are_proposed_in_the_order_of_their_gain() -> None:
     target = goal.target(example, run.predict([example.text])[0])
     assert target is not None
     row = run.encode([example], labelled=False).rows[0]
-    guide = Guide(Rough(run), settings, None)
+    guide = Guide(SearchModel(run), settings, None)
     batch = Corpus([row], [target.lose]).batch(np.array([0]), run.device)  # type: ignore[list-item]
     found, (gradient, _) = guide.perturb(batch), guide.gradient(batch)
     assert found.candidates is not None

@@ -12,13 +12,13 @@ from reviews import reviews, tagged, write_conll, write_csv
 from rich.console import Console
 
 from wordward.attack import edit_search, proposals, search
-from wordward.attack.aim import goal_of
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.attacker import attack
 from wordward.attack.cases import Case, State, Target
 from wordward.attack.checking import check
 from wordward.attack.edits import SPELLINGS, Edit
 from wordward.attack.files import from_record, marked
+from wordward.attack.goal_choice import goal_of
 from wordward.attack.proposals import Proposer
 from wordward.attack.sense import Judge
 from wordward.attack.summary import summarise

@@ -88,18 +88,18 @@ def test_what_may_be_left_out() -> None:
 
 
 def test_whether_a_word_may_be_left_out_is_told_by_its_neighbours_alone() -> None:
-    class Counted(str):
+    class CountedWords(str):
         read = 0
 
         def __getitem__(self, place: Any) -> str:
             found = super().__getitem__(place)
-            Counted.read += len(found)
+            CountedWords.read += len(found)
             return found
 
     clause = "It was really good, not just a very 'nice' film (quite a don't-miss one)… "
-    text = Counted(clause * 50)
+    text = CountedWords(clause * 50)
     found = [deletion(text, span) for span in words_in(text)]
-    assert Counted.read < 2 * len(text)
+    assert CountedWords.read < 2 * len(text)
     one = [edit for span in words_in(clause * 3) if (edit := deletion(clause * 3, span)) is not None]
     assert [clause[edit.start : edit.end] for edit in one[:2]] == [" really", " a"]
     assert sum(edit is not None for edit in found) == 50 * len(one) // 3

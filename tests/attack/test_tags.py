@@ -15,8 +15,8 @@ from reviews import reviews, tagged, write_conll
 from wordward.attack.attacker import attack
 from wordward.attack.goal import Tags
 from wordward.attack.guide import Guide
+from wordward.attack.half_precision import SearchModel
 from wordward.attack.robustness import accuracies
-from wordward.attack.rough import Rough
 from wordward.attack.summary import summarise
 from wordward.cli.main import main
 from wordward.config.attack import AttackSettings
@@ -113,7 +113,7 @@ def test_only_the_tags_that_are_to_change_count(run: Run) -> None:
     row = run.read(Example("the film are lovely the script are dull")).row
     lose = np.array([IGNORE, IGNORE, 1, *[IGNORE] * 5])
     batch = run.corpus([row.ids], [row.at_first(lose)]).batch(np.array([0]), run.device)
-    gradient, _ = Guide(Rough(run), AttackSettings(), None).gradient(batch)
+    gradient, _ = Guide(SearchModel(run), AttackSettings(), None).gradient(batch)
     vectors = run.table()[batch.ids].requires_grad_()
     with torch.enable_grad():
         handle = run.model.words.table.register_forward_hook(lambda *_: vectors)

@@ -16,8 +16,8 @@ from wordward.cli.main import main
 from wordward.config.settings import TrainConfig, TrainingSettings
 from wordward.datasets import DataError, Example, hold_out, read
 from wordward.explain.explanation import Explanation, Place, Pull
+from wordward.report.examples import Telling
 from wordward.report.gains import Gains
-from wordward.report.telling import Telling
 from wordward.runs.metrics import Interval
 from wordward.runs.run_folder import RunError, load_config
 from wordward.text.corpus import encode

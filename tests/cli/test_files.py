@@ -14,7 +14,7 @@ from reviews import reviews, tagged, write_conll, write_csv
 from wordward.cli.arguments import FileColumns
 from wordward.cli.main import main
 from wordward.cli.texts import texts_in
-from wordward.datasets import incoming
+from wordward.datasets import streams
 from wordward.runs.opening import load_run
 from wordward.support.errors import RunError
 
@@ -33,7 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     def put(content: str) -> None:
-        incoming.kept.cache_clear()
+        streams.kept.cache_clear()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
 
     return put

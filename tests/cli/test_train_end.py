@@ -293,7 +293,7 @@ def test_test_texts_of_a_run_that_is_resumed_are_looked_for_first(
 def test_test_texts_that_cannot_be_scored_lose_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wordward.train.data.check_tested", lambda *_, **__: None)  # the file is changed later
+    monkeypatch.setattr("wordward.train.data.check_test_texts", lambda *_, **__: None)  # the file is changed later
     texts, run = write_csv(tmp_path / "t.csv", reviews(60)), str(tmp_path / "run")
     test = write_csv(tmp_path / "test.csv", [*reviews(4), Example("neither good nor bad", "middling")])
     how = ["--kind", "convolution", "--method", "baseline", "--device", "cpu", "--epochs", "1"]

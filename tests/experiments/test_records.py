@@ -25,7 +25,7 @@ from wordward.config.settings import TextSettings, TrainConfig
 from wordward.runs import run_folder
 from wordward.support import locks
 from wordward.text.cache import encode_splits
-from wordward.text.chosen import labelled_examples
+from wordward.text.loading import labelled_examples
 from wordward.text.pack import write_pack
 
 ROOT = Path(__file__).parents[2]

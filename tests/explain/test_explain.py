@@ -354,12 +354,12 @@ def test_a_word_is_pulled_as_its_strongest_piece_is() -> None:
 def test_texts_are_explained_with_what_was_made_of_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Explainer] = []
 
-    class Counted(Explainer):
+    class CountedWords(Explainer):
         def __init__(self, *given: Any, **how: Any) -> None:
             super().__init__(*given, **how)
             made.append(self)
 
-    monkeypatch.setattr(explainer, "Explainer", Counted)
+    monkeypatch.setattr(explainer, "Explainer", CountedWords)
     run = a_run(k=3)
     monkeypatch.setitem(RECIPES, "mine", RECIPES["iadvt"])
     asked: list[dict[str, Any]] = [{}, {"top": 1}, {"words": "any"}, {"method": "mine"}, {"method": "advt"}]

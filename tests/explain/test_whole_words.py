@@ -15,7 +15,7 @@ from wordward.attack.attacker import attack, cases_of
 from wordward.attack.cases import State
 from wordward.attack.goal import Labels as LabelGoal
 from wordward.attack.guide import Guide
-from wordward.attack.rough import Rough
+from wordward.attack.half_precision import SearchModel
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
 from wordward.explain.explainer import Explainer
@@ -187,7 +187,7 @@ def test_a_regression_foretells_what_it_was_not_given() -> None:
 @pytest.mark.parametrize("rank", ["gain", "strength"])
 def test_attacks_swap_words_of_several_pieces_for_words_that_fit(run: Run, rank: Any) -> None:
     """If swaps are ranked by what they gain; a perturbation's own strengths are those of pieces."""
-    guide = Guide(Rough(run), AttackSettings(rank=rank), None)
+    guide = Guide(SearchModel(run), AttackSettings(rank=rank), None)
     texts = [TEXT, "our music was empty, moving and tired"]
     readings = run.read_all(run.examples(texts))
     whole = rank == "gain"
@@ -258,7 +258,7 @@ def test_in_a_text_that_is_cut_words_of_several_pieces_stay(run: Run) -> None:
     """One piece in their place would let the model read further than it did."""
     long = run.read(Example(" ".join(["the film was empty"] * 30)))
     assert long.unread
-    for open in (Explainer(run).places.whole(long), Guide(Rough(run), AttackSettings(), None).open(long)):
+    for open in (Explainer(run).places.whole(long), Guide(SearchModel(run), AttackSettings(), None).open(long)):
         assert (open == long.row.single).all()
     assert not long.row.single.all()
 

@@ -22,9 +22,9 @@ from reviews import reviews, tagged, write_conll, write_csv
 from safetensors.torch import load_file
 from serving import serving
 
-from wordward.attack import rough
-from wordward.attack.aim import goal_of
+from wordward.attack import half_precision
 from wordward.attack.attacker import attack
+from wordward.attack.goal_choice import goal_of
 from wordward.cli import main as cli
 from wordward.config.attack import AttackSettings
 from wordward.config.settings import DataSettings, TrainConfig, TrainingSettings
@@ -907,27 +907,27 @@ def test_a_search_on_a_gpu_reads_with_a_copy_in_half_precision(
 ) -> None:
     model, gpu = load_run(run_folder, device="cpu").model, torch.device("cuda")
     free_memory(monkeypatch, 1 << 30)
-    copy = rough.half(model, gpu)
+    copy = half_precision.half(model, gpu)
     assert copy is not None
     assert {each.dtype for each in copy.parameters()} == {torch.float16}
     assert {each.dtype for each in model.parameters()} == {torch.float32}
     ids = torch.arange(5, 13).view(2, 4)
     torch.testing.assert_close(copy(ids, ids > 0).float(), model(ids, ids > 0), atol=0.02, rtol=0.02)
-    assert rough.half(model, torch.device("cpu")) is None
-    assert rough.half(model.model, gpu) is None  # which may be anyone's, with numbers of its own
+    assert half_precision.half(model, torch.device("cpu")) is None
+    assert half_precision.half(model.model, gpu) is None  # which may be anyone's, with numbers of its own
     free_memory(monkeypatch, sum(each.numel() for each in model.parameters()))
-    assert rough.half(model, gpu) is None
+    assert half_precision.half(model, gpu) is None
     free_memory(monkeypatch, 1 << 30)
-    assert rough.half(model.bfloat16(), gpu) is None
+    assert half_precision.half(model.bfloat16(), gpu) is None
 
 
 def test_a_search_by_a_copy_finds_what_the_model_finds(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, settings = load_run(run_folder, device="cpu"), AttackSettings(words="any")
     found = list(attack(run, HELD_OUT, settings))
     free_memory(monkeypatch, 1 << 30)
-    half, copies = rough.half, []
+    half, copies = half_precision.half, []
     monkeypatch.setattr(
-        rough, "half", lambda model, _: copies.append(half(model, torch.device("cuda"))) or copies[-1]
+        half_precision, "half", lambda model, _: copies.append(half(model, torch.device("cuda"))) or copies[-1]
     )
     by_copy = list(attack(run, HELD_OUT, settings))
     assert copies
@@ -936,7 +936,7 @@ def test_a_search_by_a_copy_finds_what_the_model_finds(run_folder: Path, monkeyp
     assert sum(a.outcome == b.outcome for a, b in zip(found, by_copy, strict=True)) >= len(found) - 1
     for weight in copies[0].parameters():
         weight.data.fill_(torch.inf)  # what a number too large for half precision leads to
-    monkeypatch.setattr(rough, "half", lambda *_: copies[0])
+    monkeypatch.setattr(half_precision, "half", lambda *_: copies[0])
     assert list(attack(run, HELD_OUT, settings)) == found
 
 
@@ -957,9 +957,11 @@ def test_coarse_predictions_are_made_again_where_they_leave_a_doubt(
     sure = [not goal.close(each) for each in exact(readings)]
     assert all(sure)
     monkeypatch.setattr(type(run), "predict_readings", coarse)
-    assert rough.Rough(run).predictions(readings, goal.close)[1].probabilities[run.labels[0]] == 0.5  # not on a CPU
+    assert (
+        half_precision.SearchModel(run).predictions(readings, goal.close)[1].probabilities[run.labels[0]] == 0.5
+    )  # not on a CPU
     asked.clear()
-    on_gpu = rough.Rough(run)
+    on_gpu = half_precision.SearchModel(run)
     on_gpu.coarse = True
     assert on_gpu.predictions(readings, goal.close) == exact(readings)
     assert asked == [[reading.text for reading in readings], [reading.text for reading in readings[1::2]]]
@@ -972,8 +974,8 @@ def test_a_copy_in_half_precision_has_the_directions_of_the_model(
     """Even those of texts that the model is so sure of that their loss is smaller than half precision can tell."""
     run = load_run(run_folder, device="cpu")
     free_memory(monkeypatch, 1 << 30)
-    half = rough.half
-    monkeypatch.setattr(rough, "half", lambda model, _: half(model, torch.device("cuda")))
+    half = half_precision.half
+    monkeypatch.setattr(half_precision, "half", lambda model, _: half(model, torch.device("cuda")))
     corpus = run.encode(HELD_OUT, labelled=True)
     batch = corpus.batch(np.arange(len(HELD_OUT)), run.device)
     logits = run.model(batch.ids, batch.mask).detach()
@@ -981,7 +983,7 @@ def test_a_copy_in_half_precision_has_the_directions_of_the_model(
     batch = batch._replace(labels=labels)
     for weight in list(run.model.parameters())[-2:]:  # of the last layer
         weight.data.mul_(margin / logits.diff().abs().median())
-    by_copy = rough.Rough(run)
+    by_copy = half_precision.SearchModel(run)
     found, about = by_copy.gradient(run.adversary("iadvt"), batch, None, None)
     assert found is not None
     fine = deepcopy(run.model).double()

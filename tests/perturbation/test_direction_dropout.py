@@ -121,7 +121,7 @@ def test_the_seed_decides_and_each_batch_has_its_own(name: str):
 
 @pytest.mark.parametrize("name", WORDS)
 def test_the_other_texts_of_a_batch_do_not_matter(name: str):
-    """Alone a text has other draws than in a padded batch; in batches of one shape it has the same."""
+    """LoneWords a text has other draws than in a padded batch; in batches of one shape it has the same."""
     model = training("classifier")
     one, two = (called(name, model, rows=[TEXTS[0], *rest]) for rest in (TEXTS[1:], [[4, 4, 8], [12, 6]]))
     torch.testing.assert_close(one.perturbation[0], two.perturbation[0])

@@ -175,12 +175,12 @@ def test_directions_toward_all_words_are_made_once_a_call(name: str, monkeypatch
     """Those of iVAT's first small step serve r, too."""
     model, ids, made = make("classifier"), padded(TEXTS), []
 
-    class Counted(AllWords):
+    class CountedWords(AllWords):
         def __init__(self, *given: Any) -> None:
             made.append(None)
             super().__init__(*given)
 
-    monkeypatch.setattr("wordward.perturbation.directions.AllWords", Counted)
+    monkeypatch.setattr("wordward.perturbation.directions.AllWords", CountedWords)
     adv = wordward.adversary(model, name, k=None, ascent_steps=2)
     adv(lambda: model(ids), labels_for("classifier"))
     assert len(made) == 1

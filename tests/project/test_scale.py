@@ -22,10 +22,10 @@ from wordward.config.settings import DataSettings, PretrainConfig, TextSettings,
 from wordward.datasets import DataError
 from wordward.perturbation.nearest import BLOCK, nearest
 from wordward.support.distributed import Team
-from wordward.text import corpus, stored
+from wordward.text import corpus, on_disk
 from wordward.text.corpus import Corpus, encode, evaluation_batches
+from wordward.text.on_disk import Texts, are_large, store
 from wordward.text.ragged import Chosen, Joined, Rows
-from wordward.text.stored import Texts, are_large, store
 from wordward.text.tokens import words_of
 from wordward.text.vocabulary import Vocabulary
 from wordward.text.windows import READ_AHEAD, Reader
@@ -136,7 +136,7 @@ def test_a_gpu_scores_as_many_texts_at_once_as_there_is_room_for(
 def large(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A file that counts as large, and a cache of its own."""
     monkeypatch.setenv("WORDWARD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(stored, "LARGE", 1000)
+    monkeypatch.setattr(on_disk, "LARGE", 1000)
     path = tmp_path / "many.txt"
     path.write_text("".join(f"{example.text}\n" for example in reviews(90, seed=4)))
     return path
@@ -147,7 +147,7 @@ def test_stored_texts_are_those_held_in_memory(
 ) -> None:
     config = TrainConfig(method="ivat", data=DataSettings(train=str(csv_file), unlabelled=str(large)))
     _, streamed = prepare(config)
-    monkeypatch.setattr(stored, "LARGE", 10**9)
+    monkeypatch.setattr(on_disk, "LARGE", 10**9)
     _, held = prepare(config)
     assert streamed.vocabulary.words == held.vocabulary.words
     assert (streamed.vocabulary.counts == held.vocabulary.counts).all()
@@ -188,7 +188,7 @@ def test_a_compressed_file_counts_as_the_text_it_holds(large: Path, monkeypatch:
     packed = large.with_name("many.txt.xz")
     packed.write_bytes(lzma.compress(large.read_bytes()))
     size = packed.stat().st_size
-    monkeypatch.setattr(stored, "LARGE", 2 * size)
+    monkeypatch.setattr(on_disk, "LARGE", 2 * size)
     assert are_large([packed])
     assert are_large([packed.parent])
     plain = packed.rename(large.with_name("other.txt"))

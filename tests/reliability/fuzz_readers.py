@@ -38,7 +38,7 @@ from wordward.config.toml import from_toml, to_toml
 from wordward.datasets import read
 from wordward.datasets.m2 import read_m2
 from wordward.datasets.registry import corpus
-from wordward.runs.initial import read_vectors, vectors_width
+from wordward.runs.initialization import read_vectors, vectors_width
 from wordward.text.cache import encode_splits
 from wordward.text.pack import read_pack, write_pack
 from wordward.text.tokenizers import TOKENIZERS, tokenize

@@ -28,7 +28,7 @@ from wordward.runs import run_folder
 from wordward.runs.metrics import Interval, mcnemar
 from wordward.runs.opening import load_run
 from wordward.support import console
-from wordward.text.chosen import read_as
+from wordward.text.loading import read_as
 
 
 def test_edits_of_other_kinds_are_shown_by_kind(runs: Path) -> None:

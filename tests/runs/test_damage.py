@@ -18,7 +18,7 @@ from small_training import config, copied
 
 from wordward.cli.main import main
 from wordward.runs import checkpoint, run_folder
-from wordward.runs.kinds import check_kind
+from wordward.runs.json_checks import check_kind
 from wordward.runs.opening import load_run
 from wordward.support.errors import RunError
 from wordward.train.training import train
@@ -127,18 +127,18 @@ def test_class_counts_have_a_number_for_each_word_and_label(counts: torch.Tensor
 @pytest.mark.parametrize("vectors", [torch.zeros(()), torch.zeros(4, 32), torch.full((9, 32), torch.nan)])
 def test_where_words_stand_is_a_vector_for_each_word(vectors: torch.Tensor, run: Path) -> None:
     words = run_folder.load_vocabulary(run)
-    kept = checkpoint.load_standing(run, words)
+    kept = checkpoint.load_contexts(run, words)
     assert kept is not None
     assert kept.shape == (len(words), 32)
     if vectors.isnan().any():
         vectors = torch.full((len(words), 32), torch.nan)
     save_file({"standing": vectors}, run / run_folder.CLASS_COUNTS, {"vocabulary": words.fingerprint})
     with pytest.raises(RunError, match=r"class_counts\.safetensors is damaged: expected a vector for each of"):
-        checkpoint.load_standing(run, words)
+        checkpoint.load_contexts(run, words)
     save_file({"texts": torch.zeros(1)}, run / run_folder.CLASS_COUNTS, {"vocabulary": words.fingerprint})
-    assert checkpoint.load_standing(run, words) is None  # as an older run
+    assert checkpoint.load_contexts(run, words) is None  # as an older run
     (run / run_folder.CLASS_COUNTS).unlink()
-    assert checkpoint.load_standing(run, words) is None
+    assert checkpoint.load_contexts(run, words) is None
 
 
 @pytest.mark.parametrize("shares", [torch.zeros(()), torch.zeros(4), torch.tensor(2.0), torch.tensor(torch.nan)])

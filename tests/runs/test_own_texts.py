@@ -13,8 +13,8 @@ from wordward.datasets import DataError, read
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.text.corpora import open_corpus
+from wordward.text.on_disk import Texts
 from wordward.text.ragged import Joined, Rows
-from wordward.text.stored import Texts
 from wordward.train.data import prepare
 from wordward.train.pretraining import _texts
 

@@ -17,7 +17,7 @@ from wordward.config.settings import (
     TrainingSettings,
 )
 from wordward.datasets import read
-from wordward.text import stored
+from wordward.text import on_disk
 from wordward.text.corpus import Corpus, Stream
 from wordward.text.ragged import Rows
 from wordward.text.windows import Reader
@@ -79,7 +79,7 @@ def main(folder: Path) -> None:
     training, reading = configs(folder)
     train(TrainConfig(data=DataSettings(train=str(folder / "train.csv")), model=SMALL,
                       training=TrainingSettings(epochs=1, device="cpu")), folder / "warm", quiet=True)  # fmt: skip
-    stored.LARGE = MIB
+    on_disk.LARGE = MIB
     limit(16 * MIB)
     refused("all texts at once", lambda: read(folder / "many.txt", labelled=False))
     print("words read:", pretrain(reading, folder / "lm", quiet=True)["words"])

@@ -21,9 +21,9 @@ from wordward.datasets import DataError, Example, sample
 from wordward.datasets.example import label_names
 from wordward.support.locks import locked
 from wordward.text import cache, tokens
+from wordward.text.cache_files import keep, stamps
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode
-from wordward.text.kept import keep, stamps
 from wordward.text.pack import read_pack, write_pack
 from wordward.text.ragged import Joined, Rows
 from wordward.text.tokens import words_of

@@ -18,7 +18,7 @@ from wordward.models import Convolution
 from wordward.runs import input_table, run_folder
 from wordward.runs.opening import load_run
 from wordward.support.errors import SettingError
-from wordward.text.chosen import labelled_examples
+from wordward.text.loading import labelled_examples
 from wordward.train import building, choosing
 from wordward.train.choosing import choose, is_open, left_out
 from wordward.train.data import prepare

@@ -82,7 +82,7 @@ def learnt(config: TrainConfig, run: Path, *, fits: int, most: int = 10_000, qui
         "weights": load_file(run / "model" / "model.safetensors"),
         "loss": torch.tensor(trainer.record.loss),
         "learnt": trainer.learnt.recent,
-        "predicted": trainer.beliefs.predicted if trainer.beliefs else None,
+        "predicted": trainer.pseudo_labels.predicted if trainer.pseudo_labels else None,
         "searched": [adversary.directions._steps for adversary in trainer.adversaries],
         "dev": result["dev"],
         "read": watched.read,

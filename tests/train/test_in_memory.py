@@ -14,7 +14,7 @@ from wordward.config import DataSettings, PretrainConfig, TrainConfig
 from wordward.datasets import Example
 from wordward.runs import run_folder
 from wordward.support.errors import DataError, RunError, SettingError
-from wordward.text.chosen import IN_MEMORY
+from wordward.text.loading import IN_MEMORY
 from wordward.train import pretrain, train
 
 

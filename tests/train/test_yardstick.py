@@ -11,7 +11,7 @@ from small_training import config, weights
 
 from wordward.config.settings import TrainConfig
 from wordward.runs import run_folder
-from wordward.runs.compared import compared, remedies
+from wordward.runs.yardstick_scores import compared, remedies
 from wordward.support.distributed import Team
 from wordward.text.corpus import Corpus
 from wordward.text.ragged import Rows

@@ -5,25 +5,25 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from wordward.attack.aim import goal_of
 from wordward.attack.attacked import Attacked, Change
 from wordward.attack.beam import Search
 from wordward.attack.cases import Case, SwapGuide, open_words, protected
 from wordward.attack.edit_search import Editor, EditSearch
 from wordward.attack.goal import Goal
+from wordward.attack.goal_choice import goal_of
 from wordward.attack.guard import Guard
 from wordward.attack.guide import Guide
-from wordward.attack.judging import check_sense_from, judging
+from wordward.attack.half_precision import SearchModel
 from wordward.attack.queries import QueryGuide
-from wordward.attack.rereading import text_with
-from wordward.attack.rough import Rough
+from wordward.attack.retokenizing import text_with
 from wordward.attack.search import search
 from wordward.attack.sense import Judge
+from wordward.attack.sense_texts import check_sense_from, with_sense_texts
 from wordward.config.attack import EDITS, AttackSettings
 from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
 from wordward.explain.swaps import written
-from wordward.runs.given import Text, check_labels
+from wordward.runs.inputs import Text, check_labels
 from wordward.runs.opening import opener
 from wordward.runs.prediction import Prediction
 from wordward.runs.reading import Reading
@@ -117,7 +117,7 @@ def attack(
         )
     if sense_from:
         check_sense_from(run)
-        run = judging(run, run.examples(sense_from))
+        run = with_sense_texts(run, run.examples(sense_from))
     options = settings, corrections, guard, judge
     attacker = Attacker(run, *options)
     examples = run.examples(texts)
@@ -156,7 +156,7 @@ class Attacker:
     ) -> None:
         run.forget()
         self.run, self.goal, self.settings = run, goal_of(run, settings, corrections, guard, judge), settings
-        self.rough = Rough(run)
+        self.rough = SearchModel(run)
         self.guide = self._guide() if "swap" in settings.edits else None
         self.editor = None if settings.only_swaps else Editor(self.rough, settings, self.goal, self.guide)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from wordward.attack.cases import Case, State, of_words
-from wordward.attack.rough import Rough
+from wordward.attack.half_precision import SearchModel
 from wordward.support.device import attention, searching
 
 UNSURE = {"cuda": 0.01}  # how far a device's products may be wrong about a margin
@@ -56,7 +56,7 @@ class Search:
 Tries = Callable[[Sequence[Any]], list[Attempt]]  # of the searches that go on, what to read in this round
 
 
-def advance(rough: Rough, searches: Sequence[Search], tries: Tries, *, beam: int, anyway: bool = False) -> None:
+def advance(rough: SearchModel, searches: Sequence[Search], tries: Tries, *, beam: int, anyway: bool = False) -> None:
     """Rounds until every search is over; `anyway`: take a step whatever its effect.
 
     On a GPU with coarser products: what it ends with is to be predicted again.

@@ -1,4 +1,4 @@
-"""Texts under attack: which prediction is to change, which words were swapped, and what a search asks for more."""
+"""The state of a search: texts under attack, the prediction that is to change, the swaps made so far."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

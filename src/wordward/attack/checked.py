@@ -1,4 +1,4 @@
-"""What a check found: how often a model is right, as it is and under edits, and the words that break it."""
+"""The result of a check: accuracy as it is and under edits, and the words that break the model."""
 
 import hashlib
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Whether a model holds out: how often it is right, as it is and under edits, against limits and an earlier check."""
+"""Check a model: its accuracy as it is and under edits, against limits and an earlier check."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,13 +8,13 @@ from wordward.attack.conditions import Condition, limited, no_worse, unmeasurabl
 from wordward.attack.earlier import Earlier
 from wordward.attack.edits import not_made
 from wordward.attack.guard import Guard, check_guard, guard_at
-from wordward.attack.judging import check_sense_from, judged_by, judging, more_to_judge_by
 from wordward.attack.robustness import attack_all
 from wordward.attack.sense import few_to_judge_by, little_to_judge_by
+from wordward.attack.sense_texts import check_sense_from, more_to_judge_by, sense_fingerprint, with_sense_texts
 from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits, CheckSettings
 from wordward.datasets import DataError, Example
-from wordward.runs.given import check_labels
+from wordward.runs.inputs import check_labels
 from wordward.runs.label_cells import meant
 from wordward.runs.run import Run
 from wordward.support.console import say
@@ -63,12 +63,12 @@ def check(
     # What cannot be measured or compared is refused before time is spent.
     _check_fitting(run, settings, sense_from)
     _check_measurable(run, settings, texts)
-    run = judging(run, sense_from or texts)
+    run = with_sense_texts(run, sense_from or texts)
     attack = replace(settings.attack, max_swaps=settings.budgets[-1])
     attack, caveat = _judgeable(run, attack, quiet=quiet)
     if why := not_made(attack.edits, (each.text for each in texts)):
         say(why, quiet=quiet)
-    by = None if attack.sense == "any" else judged_by(run)
+    by = None if attack.sense == "any" else sense_fingerprint(run)
     earlier = _earlier(settings, attack, by)
     guard = _guard(run, settings, texts)
     found = Check(

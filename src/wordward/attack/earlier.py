@@ -8,7 +8,7 @@ from typing import Any
 
 from wordward.config.attack import AttackSettings
 from wordward.datasets import DataError
-from wordward.runs.kinds import Kind, check_kind
+from wordward.runs.json_checks import Kind, check_kind
 from wordward.runs.metrics import mcnemar
 
 FEWEST = 6  # texts that can differ beyond chance: with 5, all of them lost, p is 0.06

@@ -11,9 +11,9 @@ from wordward.attack.beam import Attempt, Search, advance
 from wordward.attack.cases import Case, State, SwapGuide, of_words, open_words
 from wordward.attack.edits import Edit, edited, goes_with
 from wordward.attack.goal import Goal
+from wordward.attack.half_precision import SearchModel
 from wordward.attack.proposals import Proposer
-from wordward.attack.rereading import text_with
-from wordward.attack.rough import Rough
+from wordward.attack.retokenizing import text_with
 from wordward.attack.search import swapped
 from wordward.config.attack import AttackSettings
 from wordward.datasets import Example
@@ -50,7 +50,7 @@ class EditSearch(Search):
 class Editor:
     """Makes edits of the kinds of the settings; `guide` proposes the swaps among them."""
 
-    def __init__(self, rough: Rough, settings: AttackSettings, goal: Goal, guide: SwapGuide | None) -> None:
+    def __init__(self, rough: SearchModel, settings: AttackSettings, goal: Goal, guide: SwapGuide | None) -> None:
         self.rough, self.settings, self.goal, self.guide = rough, settings, goal, guide
         self.run = rough.run
         self.kinds = tuple(kind for kind in settings.edits if kind != "swap")

@@ -13,15 +13,15 @@ from wordward.attack.ngrams import NGrams, alike_ends, split
 from wordward.config.pretraining import PretrainConfig
 from wordward.config.settings import TrainConfig
 from wordward.datasets import Example
-from wordward.datasets.incoming import STANDARD_INPUT
+from wordward.datasets.streams import STANDARD_INPUT
 from wordward.models import LanguageModel
 from wordward.runs import checkpoint, run_folder
 from wordward.runs.hub import load_tokenizer, pretrained
 from wordward.runs.run import Run
 from wordward.support.errors import RunError, SettingError
 from wordward.text.batches import chunks, pad
-from wordward.text.chosen import at_hand, labelled_examples, split_examples
-from wordward.text.kept import Stamp, stamps
+from wordward.text.cache_files import Stamp, stamps
+from wordward.text.loading import at_hand, labelled_examples, split_examples
 from wordward.text.tokens import words_of
 from wordward.text.vocabulary import EOS, UNK
 

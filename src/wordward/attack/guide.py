@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wordward.attack.cases import Case, Proposed, Replacement, State, of_words
 from wordward.attack.fluency import fluency_of
-from wordward.attack.rough import Rough
+from wordward.attack.half_precision import SearchModel
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.explain.candidates import fit_words
@@ -32,7 +32,7 @@ NEAREST = 10  # words a token may be swapped for where r may point anywhere
 class Guide:
     """A method that proposes swaps, the best first."""
 
-    def __init__(self, rough: Rough, settings: AttackSettings, judge: Judge | None) -> None:
+    def __init__(self, rough: SearchModel, settings: AttackSettings, judge: Judge | None) -> None:
         self.rough, self.settings = rough, settings
         self.run = run = rough.run
         self.judge = judge if settings.sense == "kept" else None

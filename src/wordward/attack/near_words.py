@@ -10,10 +10,10 @@ from wordward.datasets.lines import lines
 from wordward.explain.candidates import AROUND, CLOSE
 from wordward.explain.english import fold
 from wordward.explain.word_kinds import Fitting, kind, stem
-from wordward.runs.initial import vector_of, vectors_width
+from wordward.runs.initialization import vector_of, vectors_width
 from wordward.runs.input_table import input_table, installed_model, vectors_of
 from wordward.support.errors import DataError, SettingError
-from wordward.text.chosen import file_at_hand
+from wordward.text.loading import file_at_hand
 
 WORDS = 50_000  # of a file of vectors, the first
 

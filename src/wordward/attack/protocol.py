@@ -18,7 +18,7 @@ from wordward.runs.metrics import Interval, mean, share
 from wordward.runs.run import Run
 from wordward.support.console import progress
 from wordward.support.errors import SettingError
-from wordward.support.remembered import Remembered
+from wordward.support.memo import Memo
 
 REMEMBERED = 1 << 18  # texts whose logits are kept
 ENOUGH = 50  # texts to fit a temperature on
@@ -85,7 +85,7 @@ class Asked:
             )
         run.forget()
         self.run, self.temperature = run, 1.0
-        self._logits = Remembered(self._read, REMEMBERED)
+        self._logits = Memo(self._read, REMEMBERED)
 
     def logits(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, classes); nan for one that cannot be read."""

@@ -1,4 +1,4 @@
-"""Proposes swaps for a model that can only be asked: which words matter, and which of their neighbours help."""
+"""Proposes swaps for a black-box model: which words matter, and which of their neighbours help."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -9,7 +9,7 @@ from wordward.attack.cases import Case, Proposed, Replacement, State
 from wordward.attack.edits import edited, left_out
 from wordward.attack.fluency import fluency_of
 from wordward.attack.near_words import NearWords
-from wordward.attack.rereading import text_with
+from wordward.attack.retokenizing import text_with
 from wordward.attack.sense import Judge
 from wordward.config.attack import AttackSettings
 from wordward.explain.word_kinds import in_one_piece_each

@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wordward.attack.aim import goal_of
 from wordward.attack.attacked import Attacked
 from wordward.attack.attacker import attack, cases_of
+from wordward.attack.goal_choice import goal_of
 from wordward.attack.guard import Guard
 from wordward.attack.guide import TEXTS, TOKENS, Guide
-from wordward.attack.rough import Rough
+from wordward.attack.half_precision import SearchModel
 from wordward.attack.sense import Judge
 from wordward.attack.summary import Summary, summarise
 from wordward.config.attack import AttackSettings
@@ -142,7 +142,7 @@ def compare_guides(
 def largest_cosines(run: Run, examples: Sequence[Example], settings: AttackSettings) -> list[float]:
     """For each text under attack, the mean over its words of max_k cos(r, w_k - w), k over the whole vocabulary."""
     how = replace(settings, words="any", rank="strength")  # r as long as the method has it
-    goal, guide = goal_of(run, settings), Guide(Rough(run, exactly=True), how, None)
+    goal, guide = goal_of(run, settings), Guide(SearchModel(run, exactly=True), how, None)
     plain = [goal.plain(example) for example in examples]
     texts = run.read_all(plain)
     predictions = run.predict_readings(texts)

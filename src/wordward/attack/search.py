@@ -7,14 +7,14 @@ from itertools import filterfalse, islice
 from wordward.attack.beam import Attempt, Search, advance
 from wordward.attack.cases import Case, Replacement, State, SwapGuide
 from wordward.attack.fluency import LEAST, Fluency
-from wordward.attack.rereading import swapped_rows, text_with
-from wordward.attack.rough import Rough
+from wordward.attack.half_precision import SearchModel
+from wordward.attack.retokenizing import swapped_rows, text_with
 from wordward.explain.swaps import keeps_articles
 from wordward.perturbation.modes import evaluating
 from wordward.runs.run import Run
 
 
-def search(rough: Rough, cases: Sequence[Case], guide: SwapGuide) -> list[Search]:
+def search(rough: SearchModel, cases: Sequence[Case], guide: SwapGuide) -> list[Search]:
     """Swap words of all texts, a swap a round, until each prediction changes or no swap is left."""
     searches = [Search(case, [State(case.row)], over=not case.open.any()) for case in cases]
     run, settings = rough.run, guide.settings

@@ -9,7 +9,7 @@ import torch
 from wordward.runs.hub import load_tokenizer, pretrained
 from wordward.runs.input_table import installed_model
 from wordward.support.errors import SettingError
-from wordward.support.remembered import Remembered
+from wordward.support.memo import Memo
 from wordward.text.batches import chunks
 
 BATCH = 256  # texts that the encoder reads at a time
@@ -31,7 +31,7 @@ class Similarity:
         self.tokenizer = load_tokenizer(str(folder), tagging=False)
         model, _ = pretrained(str(folder), "AutoModel", "sentence encoder")
         self.model = model.to(self.device).eval()
-        self._vectors = Remembered(self._read, REMEMBERED)
+        self._vectors = Memo(self._read, REMEMBERED)
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """1 - angle / pi of each pair of texts, from 0 to 1."""

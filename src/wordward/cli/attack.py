@@ -154,12 +154,12 @@ class Attack:
         from wordward.attack.attacker import attack, side_by_side
         from wordward.attack.edits import not_made
         from wordward.attack.files import from_record, write_csv
-        from wordward.attack.judging import more_to_judge_by
         from wordward.attack.sense import little_to_judge_by
+        from wordward.attack.sense_texts import more_to_judge_by
         from wordward.attack.summary import summarise
         from wordward.attack.terminal import show, show_texts
         from wordward.datasets.m2 import read_m2
-        from wordward.explain.foreign import by_rules_for_english
+        from wordward.explain.other_languages import by_rules_for_english
         from wordward.runs.results_file import hint_to_continue
         from wordward.support.console import Output, progress, say
 
@@ -200,7 +200,7 @@ class Attack:
 
     def _file(self, run: "Run", examples: Sequence["Example"]) -> "ResultsFile | None":
         """The file of --out, with what it holds already."""
-        from wordward.attack.judging import judged_by
+        from wordward.attack.sense_texts import sense_fingerprint
         from wordward.runs.results_file import ResultsFile, describe, fingerprint
 
         if self.out is None:
@@ -209,7 +209,7 @@ class Attack:
         settings = asdict(self.settings)
         if self.settings.only_swaps:
             del settings["edits"]  # files of versions without edits are gone on with
-        by = {} if run.trained_here else {"judged_by": judged_by(run)}
+        by = {} if run.trained_here else {"judged_by": sense_fingerprint(run)}
         described = describe(run, examples, settings=settings, corrections=corrections, **by)
         return ResultsFile(self.out, described, command="attack", name="out", force=self.force)
 

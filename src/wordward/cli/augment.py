@@ -105,8 +105,8 @@ class Augment:
     def _attack(self, run: "Run", examples: list["Example"]) -> list["Attacked"]:
         from wordward.attack.attacker import attack
         from wordward.attack.edits import not_made
-        from wordward.attack.judging import more_to_judge_by
         from wordward.attack.sense import little_to_judge_by
+        from wordward.attack.sense_texts import more_to_judge_by
         from wordward.support.console import progress, say
         from wordward.support.workers import jobs_for
 

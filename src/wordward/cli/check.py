@@ -68,7 +68,7 @@ class Check:
         self._check()
         from wordward.attack.checking import check
         from wordward.datasets import sample
-        from wordward.datasets.incoming import called
+        from wordward.datasets.streams import called
         from wordward.support.workers import jobs_for
 
         run = opened(self, self.model)

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 
 from wordward.datasets import Example
+from wordward.report.examples import Telling, tell, telling
 from wordward.report.gains import Gains, excludes_zero
-from wordward.report.telling import Telling, tell, telling
 from wordward.runs.metrics import Interval
 from wordward.runs.run import Run
 from wordward.support.console import Output

@@ -85,7 +85,7 @@ class Explain:
 
     def __call__(self) -> None:
         from wordward.explain.corpus import ExplainSettings, explain_all
-        from wordward.explain.foreign import by_rules_for_english
+        from wordward.explain.other_languages import by_rules_for_english
         from wordward.support.console import say
         from wordward.support.workers import jobs_for
 

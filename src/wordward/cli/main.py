@@ -29,7 +29,7 @@ from wordward.cli.yardsticks import Yardsticks
 from wordward.config.pretraining import PretrainConfig
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import built
-from wordward.support.remembering import changed, remember
+from wordward.support.given_settings import changed, mark_given
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Train:
             return replace(self, settings=_trained_on(self.settings, self.file), file=None)()
         from wordward.runs.run_folder import finished
         from wordward.support.console import say
-        from wordward.text.chosen import file_at_hand
+        from wordward.text.loading import file_at_hand
         from wordward.train.sweep import train_sweep
         from wordward.train.training import train
 
@@ -230,7 +230,7 @@ def _parse(arguments: list[str]) -> Any:
         defaults={arguments[0]: command(tyro.MISSING, built(kind, values, checked=False))} if command else None,
     )
     if kind:
-        remember(parsed.settings, {*values, *flagged(arguments, kind)})
+        mark_given(parsed.settings, {*values, *flagged(arguments, kind)})
     return parsed
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from wordward.cli.errors import UsageError
 from wordward.config.model import PRESETS
 from wordward.config.toml import FLAGS, flag_of, named, read_toml, setting_names, settings_of
-from wordward.support.remembering import given_names
+from wordward.support.given_settings import given_names
 
 # What a run takes instead where its texts or its model do not allow what was asked.
 FITTED = {("tokenizer", "words"): "characters", ("average", "sentences"): "tokens"}

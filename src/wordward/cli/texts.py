@@ -38,7 +38,7 @@ def texts_of(run: "Run", data: str, *, quiet: bool = False, **reading: Any) -> "
     if reading.get("group_column") is not None:
         raise UsageError(f"--group-column names a column of a file, but {data} is a split of a known corpus")
     from wordward.support.console import waiting
-    from wordward.text.chosen import split_examples
+    from wordward.text.loading import split_examples
 
     with waiting(f"reading {data}", quiet=quiet):
         return split_examples(replace(run.config.data, limit=None), data)
@@ -54,10 +54,10 @@ def texts_in(
     **columns: Any,
 ) -> "list[Example]":
     """The texts of a file, which is read as those of the run were but for the `columns` that are given."""
-    from wordward.datasets.incoming import called
+    from wordward.datasets.streams import called
     from wordward.runs.label_cells import numbers_read
     from wordward.support.console import say, waiting
-    from wordward.text.chosen import read_as
+    from wordward.text.loading import read_as
 
     chosen = {name: value for name, value in columns.items() if value is not None and value is not False}
     with waiting(f"reading {Path(called(file)).name}", quiet=quiet):
@@ -75,14 +75,14 @@ def texts_in(
 
 def judged(command: Any, run: "Run", whole: "Sequence[Example]") -> "Run":
     """The run with what its edits are judged by: the texts of `sense_from`, else those that are attacked."""
-    from wordward.attack.judging import check_sense_from, judging
+    from wordward.attack.sense_texts import check_sense_from, with_sense_texts
 
     source = command.sense_from
     if source is None:
-        return judging(run, run.examples(whole))
+        return with_sense_texts(run, run.examples(whole))
     check_sense_from(run)
     with naming(source):
-        return judging(run, texts_of(run, source, quiet=command.quiet, **vars(command.columns)))
+        return with_sense_texts(run, texts_of(run, source, quiet=command.quiet, **vars(command.columns)))
 
 
 def is_file(name: str) -> bool:

@@ -30,7 +30,7 @@ def outcome(result: dict[str, Any], metrics: list[dict[str, Any]]) -> str:
 
 def test_score(folder: str, file: str, device: str, *, quiet: bool) -> str:
     """What a trained model scores on labelled texts that it has not seen, in a line; its result.json keeps it."""
-    from wordward.datasets.incoming import called
+    from wordward.datasets.streams import called
     from wordward.runs.metrics import intervals_to_json
     from wordward.runs.opening import load_run
     from wordward.runs.run_folder import save_test
@@ -59,7 +59,7 @@ def test_score(folder: str, file: str, device: str, *, quiet: bool) -> str:
 def _learnt_too(config: TrainConfig, examples: "Sequence[Example]") -> str:
     """That some test texts are also training texts, in words; empty where none is, or those cannot be read again."""
     from wordward.datasets.example import drop_shared
-    from wordward.text.chosen import read_as
+    from wordward.text.loading import read_as
 
     data = config.data
     if data.corpus or data.train == "-":

@@ -16,7 +16,7 @@ from wordward.config.fields import Name
 
 if TYPE_CHECKING:
     from wordward.datasets import Example
-    from wordward.runs.given import Text
+    from wordward.runs.inputs import Text
     from wordward.runs.metrics import ClassScores
     from wordward.runs.prediction import Prediction
     from wordward.runs.run import Run
@@ -43,7 +43,7 @@ class Evaluate:
     device: Device = "auto"
 
     def __call__(self) -> None:
-        from wordward.datasets.incoming import called
+        from wordward.datasets.streams import called
         from wordward.runs.metrics import by_class, intervals_to_json
 
         run = opened(self, self.run)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from wordward.support import rules
-from wordward.support.remembering import Remembering
+from wordward.support.given_settings import TracksGiven
 
 
 @dataclass(frozen=True)
-class ModelSettings(Remembering):
+class ModelSettings(TracksGiven):
     """Which model, and its sizes; the sizes are by default the paper's for sentiment (SEC).
 
     Examples:

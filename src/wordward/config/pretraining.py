@@ -9,13 +9,13 @@ from wordward.config.fields import OPEN, File, FileFormat, OpenInt, Tracker, giv
 from wordward.config.model import ModelSettings
 from wordward.config.texts import TextSettings
 from wordward.support import rules
-from wordward.support.remembering import Remembering
+from wordward.support.given_settings import TracksGiven
 
 READING = {"epochs": 50}  # where none is given
 
 
 @dataclass(frozen=True)
-class PretrainConfig(Remembering):
+class PretrainConfig(TracksGiven):
     """Everything that decides what `wordward pretrain` computes.
 
     Examples:

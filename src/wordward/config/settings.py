@@ -15,14 +15,14 @@ from wordward.perturbation.recipes import RECIPES, UNMOVED, parse_methods
 from wordward.perturbation.settings import MethodSettings
 from wordward.support import rules
 from wordward.support.errors import SettingError
-from wordward.support.remembering import Remembering, given_names, remember
+from wordward.support.given_settings import TracksGiven, given_names, mark_given
 
 OURS = {"epochs": 30, "patience": 5, "learning_rate": 0.001, "clip": 5.0}  # where none is given
 TRANSFORMER = OURS | {"epochs": 3, "learning_rate": 2e-5, "clip": 1.0}
 
 
 @dataclass(frozen=True)
-class TrainingSettings(Remembering):
+class TrainingSettings(TracksGiven):
     """How the model is trained; the defaults are the paper's.
 
     Examples:
@@ -117,7 +117,7 @@ class TrainingSettings(Remembering):
 
 
 @dataclass(frozen=True)
-class FineTuningSettings(Remembering):
+class FineTuningSettings(TracksGiven):
     """How a Hugging Face model is fine-tuned, beside what is set for any model.
 
     Examples:
@@ -141,7 +141,7 @@ class FineTuningSettings(Remembering):
 
 
 @dataclass(frozen=True)
-class TrainConfig(Remembering):
+class TrainConfig(TracksGiven):
     """Everything that decides what `wordward train` computes.
 
     Examples:
@@ -207,7 +207,7 @@ class TrainConfig(Remembering):
                 f"`transformer`: leave that out{' (a `preset` sets sizes, too)' if 'dim' in ours else ''}",
             )
         training = replace(filled(self.training, TRANSFORMER), schedule="linear")  # as it is fine-tuned
-        object.__setattr__(self, "training", remember(training, given_names(self.training)))
+        object.__setattr__(self, "training", mark_given(training, given_names(self.training)))
 
 
 def without_unused(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,11 @@ import tyro
 from wordward.config.fields import File, FileFormat, Name
 from wordward.support import rules
 from wordward.support.errors import SettingError
-from wordward.support.remembering import Remembering
+from wordward.support.given_settings import TracksGiven
 
 
 @dataclass(frozen=True)
-class DataSettings(Remembering):
+class DataSettings(TracksGiven):
     """Where texts come from: CSV, TSV, JSON Lines, CoNLL, plain text, Parquet, Excel or folders, also .gz and .xz.
 
     Examples:
@@ -77,7 +77,7 @@ class DataSettings(Remembering):
 
 
 @dataclass(frozen=True)
-class TextSettings(Remembering):
+class TextSettings(TracksGiven):
     """How texts become word ids.
 
     Examples:

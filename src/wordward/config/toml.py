@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from wordward.config.fields import NAME
 from wordward.support.errors import DataError, SettingError
-from wordward.support.remembering import Remembering, remember
+from wordward.support.given_settings import TracksGiven, mark_given
 from wordward.support.wording import did_you_mean
 
-Config = TypeVar("Config", bound=Remembering)
+Config = TypeVar("Config", bound=TracksGiven)
 FLAGS = {"transformer": "model"}  # settings whose flag has another name, since a section has that one
 ONLY_FLAGS = ("out", "config", "sweep", "force", "resume", "quiet")  # not for a TOML file
 WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", NoneType: "None"}
@@ -87,11 +87,11 @@ def built(kind: type[Config], values: Mapping[str, Any], *, checked: bool = True
         elif item.name in values or item.default is not MISSING:
             own[item.name] = values.get(item.name, item.default)
     if checked:
-        return remember(kind(**own), values)
+        return mark_given(kind(**own), values)
     config = object.__new__(kind)
     for name, value in own.items():
         object.__setattr__(config, name, value)
-    return remember(config, values)
+    return mark_given(config, values)
 
 
 def typed(value: Any, hint: Any) -> Any:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tarfile import EOFHeaderError, HeaderError, ReadError  # type: ignore[attr-defined]
 from typing import IO, Self
 
-from wordward.datasets.unfolding import LONGEST, check_member, decompressed, too_long
+from wordward.datasets.decompress import LONGEST, check_member, decompressed, too_long
 from wordward.support.errors import DataError
 
 ENDINGS = (".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar", ".zip")

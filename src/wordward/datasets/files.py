@@ -10,15 +10,15 @@ from pathlib import Path
 
 from wordward.datasets.columns import Columns
 from wordward.datasets.conll import looks_like_conll, sentences
+from wordward.datasets.decompress import LONGEST, too_long
 from wordward.datasets.example import Example
-from wordward.datasets.incoming import is_copy, is_incoming, kept, shown
+from wordward.datasets.excel import sheet_rows
 from wordward.datasets.lines import first_bytes, lines
 from wordward.datasets.pairs import no_pair, parted
 from wordward.datasets.records import json_lines, parquet
-from wordward.datasets.sheets import sheet_rows
 from wordward.datasets.snap import is_snap, reviews
+from wordward.datasets.streams import is_copy, is_incoming, kept, shown
 from wordward.datasets.tables import EMPTY, example_of, has_columns, rows_of, table
-from wordward.datasets.unfolding import LONGEST, too_long
 from wordward.support.console import say
 from wordward.support.errors import ColumnError, DataError, MissingError
 

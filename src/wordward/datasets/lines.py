@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from wordward.datasets.archive import BROKEN, Entry
-from wordward.datasets.unfolding import LONGEST, decompressed, too_long
+from wordward.datasets.decompress import LONGEST, decompressed, too_long
 from wordward.support.errors import DataError
 
 TableRow = tuple[int, list[str]]  # line number, fields

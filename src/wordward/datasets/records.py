@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from wordward.datasets.columns import Columns
+from wordward.datasets.decompress import check_unfolded
 from wordward.datasets.example import Example, check_characters
 from wordward.datasets.lines import lines
 from wordward.datasets.tables import example_of
-from wordward.datasets.unfolding import check_unfolded
 from wordward.support.errors import ColumnError, DataError, MissingExtraError
 
 ABSENT: Any = object()

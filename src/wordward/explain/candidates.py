@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wordward.explain.alike import alike, own_space
+from wordward.explain.distributional import alike, own_space
 from wordward.explain.word_classes import fitting_of
 from wordward.explain.word_forms import beginning, same_word
 from wordward.explain.word_kinds import Fitting

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from wordward.explain.asking import Answer, Question, Telling
 from wordward.explain.candidates import fit_words
+from wordward.explain.confirming import Answer, Question, Telling
 from wordward.explain.explanation import Explanation
+from wordward.explain.filtering import sensible
 from wordward.explain.html import STYLE, html_fragment
 from wordward.explain.labels import Labels, check_focuses, labels_of
 from wordward.explain.places import PlaceMaker
 from wordward.explain.pulls import TextPulls, text_pulls
-from wordward.explain.sensible import sensible
 from wordward.explain.whole_words import whole_words
 from wordward.perturbation.recipes import RECIPES, Method
 from wordward.runs.fingerprint import fingerprint
-from wordward.runs.given import Text
+from wordward.runs.inputs import Text
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run

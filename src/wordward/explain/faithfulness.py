@@ -15,7 +15,7 @@ from wordward.explain.explanation import Place
 from wordward.explain.labels import Labels
 from wordward.explain.pulls import WordPulls
 from wordward.explain.swaps import apply
-from wordward.runs.given import Text
+from wordward.runs.inputs import Text
 from wordward.runs.metrics import Interval, intervals_to_json, mean, share
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run

@@ -1,4 +1,4 @@
-"""What words near each other have in common: foretold for a word by a regression on the vectors of all others."""
+"""Evidence smoothed over similar words: a ridge regression on vectors foretells each word's from all others'."""
 
 import torch
 from torch import Tensor

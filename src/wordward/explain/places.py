@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordward.explain.asking import Answer
+from wordward.explain.confirming import Answer
 from wordward.explain.explanation import Place, pulls_of
+from wordward.explain.filtering import Sensible
 from wordward.explain.pulls import TextPulls, WordPulls
-from wordward.explain.sensible import Sensible
 from wordward.explain.whole_words import by_themselves
 from wordward.runs.prediction import named
 from wordward.runs.reading import Reading

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wordward.explain.candidates import FittingWords
-from wordward.explain.sensible import Sensible
+from wordward.explain.filtering import Sensible
 from wordward.explain.word_classes import fitting_others
 from wordward.explain.word_kinds import in_one_piece_each
 from wordward.perturbation.adversary import Adversary

@@ -9,10 +9,10 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from wordward.explain.alike import alike
+from wordward.explain.distributional import alike
 from wordward.explain.english import ADJECTIVES, CLOSED, NAMES, PIECES, QUALITIES, TIMES, fold
-from wordward.explain.foreign import without_grammar
 from wordward.explain.kin import Ridge
+from wordward.explain.other_languages import without_grammar
 from wordward.explain.word_kinds import BIT, Fitting, fitting, inflection, other_forms
 from wordward.runs.input_table import input_table, installed_model
 from wordward.runs.run import Run

@@ -1,4 +1,4 @@
-"""What an AdversarialTrainer does where training, an epoch or a step begins or ends."""
+"""The callback of an AdversarialTrainer: what happens where training, an epoch or a step begins or ends."""
 
 from typing import Any
 

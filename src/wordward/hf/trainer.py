@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from wordward.hf.checks import CheckedCollator, refuse_methods, refuse_unclear_labels
 from wordward.hf.inputs import Accumulated, accumulated, endless, label_count, perturbed, piece_ids, tagged
-from wordward.hf.logged import LoggedLosses
+from wordward.hf.loss_log import LoggedLosses
 from wordward.hf.settings import AdversarialSettings
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method, parse_methods

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wordward.support.errors import SettingError
-from wordward.support.remembering import Remembering
+from wordward.support.given_settings import TracksGiven
 from wordward.support.rules import ABOVE_ZERO, DROPOUT, NOT_NEGATIVE, POSITIVE, WHOLE, check, check_choices
 
 
 @dataclass(frozen=True)
-class MethodSettings(Remembering):
+class MethodSettings(TracksGiven):
     """What may be set on any method; the defaults are the paper's.
 
     Args:

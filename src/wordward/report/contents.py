@@ -13,11 +13,11 @@ from wordward.config.fields import given
 from wordward.explain.explanation import Explanation
 from wordward.explain.faithfulness import Faithfulness
 from wordward.report.closeness import Opposites
-from wordward.report.telling import Telling
-from wordward.runs.compared import Yardstick
+from wordward.report.examples import Telling
 from wordward.runs.metrics import Interval
 from wordward.runs.run import Run
 from wordward.runs.scoring import Evaluation
+from wordward.runs.yardstick_scores import Yardstick
 from wordward.support.rules import NOT_NEGATIVE, check
 
 SWAPS = (0, 1, 2, 4)  # numbers of swaps that accuracy under attack is told for

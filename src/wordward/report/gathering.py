@@ -16,13 +16,13 @@ from wordward.explain.explainer import explain
 from wordward.explain.faithfulness import Faithfulness, faithfulness
 from wordward.report.closeness import opposites
 from wordward.report.contents import SWAPS, Report, ReportSettings, Subject
-from wordward.report.telling import telling
+from wordward.report.examples import telling
 from wordward.report.texts import dev_texts, texts_to_score
 from wordward.runs import run_folder
 from wordward.runs.chance import at_chance
-from wordward.runs.compared import Yardstick, remedies
 from wordward.runs.opening import open_model, short_names
 from wordward.runs.run import Run
+from wordward.runs.yardstick_scores import Yardstick, remedies
 from wordward.support.console import say
 from wordward.support.errors import RunError, SettingError
 from wordward.support.wording import shown

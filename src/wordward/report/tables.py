@@ -8,13 +8,13 @@ import numpy as np
 from wordward.attack.sense import OFTEN, few_to_judge_by
 from wordward.report.charts import Chart, Curve, lines, ticks
 from wordward.report.contents import SENSES, Report, Subject
-from wordward.runs.compared import Yardstick
 from wordward.runs.metrics import Interval, mcnemar
+from wordward.runs.yardstick_scores import Yardstick
 
 NAMES = {"error": "Error", "macro_f1": "Macro-F1"}
 NAMES |= {"precision": "Precision", "recall": "Recall", "f0.5": "F0.5"}
 NAMES |= {"entity_precision": "Entity precision", "entity_recall": "Entity recall", "entity_f1": "Entity F1"}
-Counted = list[list[tuple[int, float]]]  # by true and predicted label: how many, and share of the true label
+CountedWords = list[list[tuple[int, float]]]  # by true and predicted label: how many, and share of the true label
 LABELS, PAIRS = 10, 12  # labels that a square of all has room for; mix-ups to list where there are more
 
 
@@ -138,13 +138,13 @@ def best_epoch(subject: Subject) -> int | None:
     return max((m["epoch"] for m in subject.metrics if m.get("best")), default=None)
 
 
-def confusion(counts: np.ndarray) -> Counted:
+def confusion(counts: np.ndarray) -> CountedWords:
     """How often each label is predicted for each true label, with shares."""
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     return [list(zip(*row, strict=True)) for row in zip(counts.tolist(), shares.tolist(), strict=True)]
 
 
-def mixups(counted: Counted, labels: Sequence[str]) -> list[tuple[str, str, int, float]]:
+def mixups(counted: CountedWords, labels: Sequence[str]) -> list[tuple[str, str, int, float]]:
     """The most frequent mistakes: true label, predicted label, how many, share of the true label."""
     wrong = [
         (true, predicted, number, share)

@@ -6,12 +6,12 @@ from typing import Any
 
 from wordward.config.texts import DataSettings
 from wordward.datasets import DataError, Example
-from wordward.datasets.incoming import STANDARD_INPUT, called
+from wordward.datasets.streams import STANDARD_INPUT, called
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
-from wordward.text.chosen import labelled_examples, read_as, split_examples
 from wordward.text.corpora import PACK
 from wordward.text.corpus import Corpus
+from wordward.text.loading import labelled_examples, read_as, split_examples
 
 SPLITS = ("dev", "test")
 

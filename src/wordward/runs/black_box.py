@@ -15,12 +15,12 @@ from wordward.config.texts import TextSettings
 from wordward.datasets import Example, joined
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
-from wordward.runs.counted import FromElsewhere
-from wordward.runs.given import check_pairs
+from wordward.runs.external_words import ExternalSource
+from wordward.runs.inputs import check_pairs
+from wordward.runs.multi_label import SeveralLabels
 from wordward.runs.reading import Reading, Row, Words
 from wordward.runs.run import Run
 from wordward.runs.scoring import Evaluation
-from wordward.runs.several import SeveralLabels
 from wordward.runs.text_function import Probabilities, Strings, TextFunction, ask
 from wordward.support.errors import RunError, SettingError
 from wordward.text.corpus import Batch, Corpus
@@ -81,7 +81,7 @@ class OfStrings:
 
 
 @dataclass(frozen=True, repr=False)
-class BlackBox(FromElsewhere, Run):
+class BlackBox(ExternalSource, Run):
     """A function as a run: it predicts, and is scored and attacked; what needs gradients is refused."""
 
     vocabulary: Strings

@@ -1,4 +1,4 @@
-"""Whether a run has learnt to tell its labels apart: one that has not is explained and attacked in vain."""
+"""Whether a run is better than chance; one that is not is explained and attacked in vain."""
 
 from math import sqrt
 from typing import Any

@@ -12,8 +12,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from wordward.runs import kinds, run_folder
-from wordward.runs.kinds import check_kind
+from wordward.runs import json_checks, run_folder
+from wordward.runs.json_checks import check_kind
 from wordward.runs.run_folder import CONFIG, POINTER, WEIGHTS
 from wordward.support.errors import RunError
 from wordward.support.files import settle, whole, write
@@ -100,7 +100,7 @@ def load_class_counts(path: str | Path, vocabulary: Vocabulary) -> Tensor | None
     return counts
 
 
-def load_standing(path: str | Path, vocabulary: Vocabulary) -> Tensor | None:
+def load_contexts(path: str | Path, vocabulary: Vocabulary) -> Tensor | None:
     """Of `save_class_counts` where words stand; None if a run, such as an older one, has not kept it."""
     file = Path(path) / run_folder.CLASS_COUNTS
     found = _checked(file, vocabulary).get("standing") if file.exists() else None
@@ -177,7 +177,7 @@ def _last_state(folder: Path) -> dict[str, Any] | None:
         return None
     try:
         state = json.loads(pointer.read_text(encoding="utf-8"))
-        check_kind(state, kinds.CHECKPOINT)
+        check_kind(state, json_checks.CHECKPOINT)
         if not NAME.fullmatch(state["file"]):
             raise ValueError(f"expected a checkpoint's name as file; got {state['file'][:60]!r}")
     except (ValueError, RecursionError, OSError) as error:

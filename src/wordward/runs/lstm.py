@@ -17,7 +17,7 @@ from wordward.models import Model
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
 from wordward.runs import checkpoint, run_folder
-from wordward.runs.initial import build, network
+from wordward.runs.initialization import build, network
 from wordward.runs.reading import Reading, Row, Words, place_tokens
 from wordward.runs.run import Run
 from wordward.support.errors import RunError, SettingError

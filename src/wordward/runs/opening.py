@@ -14,13 +14,13 @@ from torch import nn
 
 from wordward.config.settings import TrainConfig
 from wordward.runs import black_box, external, lstm, run_folder, transformer
-from wordward.runs.counted import Counted
 from wordward.runs.external_run import ExternalRun
+from wordward.runs.external_words import CountedWords
 from wordward.runs.label_cells import meant
-from wordward.runs.missing import beside, is_path
+from wordward.runs.missing_run import beside, is_path
+from wordward.runs.multi_label import SeveralLabels
 from wordward.runs.pieces import separator_of
 from wordward.runs.run import Run
-from wordward.runs.several import SeveralLabels
 from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.errors import RunError, SettingError
@@ -132,7 +132,7 @@ def opener(run: Run) -> partial[Run]:
     )
 
 
-def _again(source: str | None, counted: Counted | None, *, labels: Sequence[str], **how: Any) -> Run:
+def _again(source: str | None, counted: CountedWords | None, *, labels: Sequence[str], **how: Any) -> Run:
     """A model opened anew; one that is only in the memory of another process cannot be."""
     if source is None:
         raise SettingError("jobs", "a model in memory cannot be opened by other processes: leave `jobs` out")

@@ -16,7 +16,7 @@ from wordward.runs.piece_words import arranged, find_words, last_end
 from wordward.runs.pieces import CHUNK, LogitsModel, PieceCorpus, PieceReader
 from wordward.runs.reading import Reading, Row, place_tokens
 from wordward.runs.run import Run
-from wordward.support.remembered import Remembered
+from wordward.support.memo import Memo
 from wordward.text.batches import chunks
 from wordward.text.corpus import Corpus
 from wordward.text.tokenizers import Token, tokenize
@@ -150,10 +150,10 @@ class PieceRun(Run):
         return self._alone(stretches)
 
     @cached_property
-    def _alone(self) -> Remembered[str, list[int]]:
+    def _alone(self) -> Memo[str, list[int]]:
         """The ids of stretches of text that were read alone, which come again and again."""
         read = partial(self.tokenizer, add_special_tokens=False, return_attention_mask=False)
-        return Remembered(lambda stretches: read(stretches)["input_ids"], REMEMBERED)
+        return Memo(lambda stretches: read(stretches)["input_ids"], REMEMBERED)
 
     @cached_property
     def _parts_at_blanks(self) -> bool:

@@ -13,7 +13,7 @@ from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, Example
 from wordward.datasets.pairs import parted
 from wordward.perturbation.tap import logits_of
-from wordward.runs.given import check_pairs
+from wordward.runs.inputs import check_pairs
 from wordward.support.console import progress, say
 from wordward.support.errors import SettingError
 from wordward.text.batches import chunks, pad

@@ -13,7 +13,7 @@ from wordward.datasets.pairs import no_pair, parted
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.modes import evaluating
 from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_methods
-from wordward.runs.given import Text, as_example, listed
+from wordward.runs.inputs import Text, as_example, listed
 from wordward.runs.label_cells import check_counted, with_names
 from wordward.runs.prediction import Prediction, TokenPrediction, named
 from wordward.runs.reading import Reading, no_words

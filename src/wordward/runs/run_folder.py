@@ -13,8 +13,8 @@ import torch
 
 from wordward.config.settings import without_unused
 from wordward.config.toml import Config, built, named, parsed, to_toml
-from wordward.runs import kinds
-from wordward.runs.kinds import check_kind
+from wordward.runs import json_checks
+from wordward.runs.json_checks import check_kind
 from wordward.support.errors import RunError
 from wordward.support.files import append, refuse_pipes, whole, write
 from wordward.support.version import __version__
@@ -149,7 +149,7 @@ def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
     with readable(file):
         lines = file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
         records = [json.loads(line) for line in lines]
-        check_kind(records, [kinds.METRICS])
+        check_kind(records, [json_checks.METRICS])
         return records
 
 
@@ -166,7 +166,7 @@ def load_result(folder: Path) -> dict[str, Any] | None:
         return None
     with readable(file, ": delete it and run the same command again, which continues the run"):
         result = json.loads(file.read_text(encoding="utf-8"))
-        check_kind(result, kinds.RESULT)
+        check_kind(result, json_checks.RESULT)
         if (scores := result.get("dev")) and result.get("criterion") not in scores:
             raise ValueError("expected the criterion among the scores on dev")
         return result

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from wordward.support.errors import RunError
-from wordward.support.remembered import Remembered
+from wordward.support.memo import Memo
 from wordward.text.vocabulary import SPECIALS
 
 Probabilities = Callable[[list[str]], Any]  # an array (texts, classes), or for each text a dict from label to number
@@ -76,7 +76,7 @@ class TextFunction(nn.Module):
         super().__init__()
         self.function, self.labels, self.strings, self.name = function, labels, strings, name
         self.several, self.which = several, which
-        self._answers = Remembered(self._answered, REMEMBERED)
+        self._answers = Memo(self._answered, REMEMBERED)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """(batch, classes)."""

@@ -17,8 +17,8 @@ from wordward.datasets import Example
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import Method
 from wordward.runs.checkpoint import load_class_counts
-from wordward.runs.counted import Counted
 from wordward.runs.entities import mark_entities
+from wordward.runs.external_words import CountedWords
 from wordward.runs.fingerprint import Kept
 from wordward.runs.reader import Reader
 from wordward.runs.run_folder import TRANSFORMER
@@ -38,7 +38,7 @@ class TrainedModel(Reader):
     model: Any  # a module that is called with ids and mask, (batch, time) each, for logits
     device: torch.device
     source: str | None = None
-    counted: Counted | None = None
+    counted: CountedWords | None = None
     among: tuple[str, ...] = ()
 
     # Whether `wordward train` made it, so that its folder tells how; not so a model that was only opened.

@@ -20,8 +20,8 @@ from wordward.runs.piece_run import PieceRun
 from wordward.runs.piece_vocabulary import PieceVocabulary
 from wordward.runs.pieces import LogitsModel, separator_of
 from wordward.support.files import put_back
-from wordward.text.chosen import split_examples
 from wordward.text.corpus import Batch, Corpus
+from wordward.text.loading import split_examples
 from wordward.text.vocabulary import Vocabulary
 from wordward.text.word_pieces import check_size, unperturbed_ids
 

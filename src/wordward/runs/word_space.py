@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from wordward.perturbation.nearest import nearest
-from wordward.runs.initial import read_vectors, vectors_width
+from wordward.runs.initialization import read_vectors, vectors_width
 from wordward.runs.input_table import PACKAGE, input_table, installed_model
 from wordward.runs.run import Run
 from wordward.support.errors import SettingError
-from wordward.text.chosen import file_at_hand
+from wordward.text.loading import file_at_hand
 from wordward.text.vocabulary import SPECIALS
 
 FREQUENT, NEAR, AROUND = 500, 10, 50  # words looked at, of each its nearest, and those among which they should be

@@ -11,8 +11,8 @@ import numpy as np
 from wordward.config.texts import TextSettings
 from wordward.datasets import Example
 from wordward.datasets.example import check_labels
+from wordward.text.cache_files import keep, reading, stamps
 from wordward.text.corpus import Corpus
-from wordward.text.kept import keep, reading, stamps
 from wordward.text.labels import label_numbers
 from wordward.text.ragged import Rows
 from wordward.text.tokens import Tokens, tokenise

@@ -9,10 +9,10 @@ from wordward.datasets import DataError, registry
 from wordward.support.console import waiting
 from wordward.support.threads import cores
 from wordward.text.cache import Encoded, Splits, load_or_encode
+from wordward.text.cache_files import cache_folder
 from wordward.text.corpus import Corpus
-from wordward.text.kept import cache_folder
+from wordward.text.on_disk import Texts, store
 from wordward.text.pack import read_pack
-from wordward.text.stored import Texts, store
 from wordward.text.tokens import vocabulary_of
 from wordward.text.vocabulary import Vocabulary
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from wordward.config.texts import TextSettings
 from wordward.datasets import DataError, MissingError
-from wordward.datasets.unfolding import check_unfolded
+from wordward.datasets.decompress import check_unfolded
 from wordward.support.console import progress
 from wordward.support.errors import SettingError
 from wordward.support.files import whole

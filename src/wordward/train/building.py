@@ -11,12 +11,12 @@ from wordward.models import Convolution, Model
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.settings import MethodSettings
-from wordward.runs import initial
+from wordward.runs import initialization
 from wordward.runs.lstm import adversary_of
 from wordward.support.console import say, waiting
 from wordward.text.vocabulary import UNK
 from wordward.train.data import Data
-from wordward.train.evidence import fit_spoken
+from wordward.train.linear_part import fit_spoken
 from wordward.train.word_vectors import text_vectors
 
 ENOUGH = 1_000  # texts to learn from, from which on phrases learn something from those alone
@@ -25,7 +25,7 @@ ENOUGH = 1_000  # texts to learn from, from which on phrases learn something fro
 def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Model:
     """The model, initialised as configured; a convolution also by what the training texts tell of their words."""
     classes = len(data.classes)
-    model, known = initial.build(config, data.vocabulary, classes, tagging=data.tagging, quiet=quiet)
+    model, known = initialization.build(config, data.vocabulary, classes, tagging=data.tagging, quiet=quiet)
     if isinstance(model, Convolution):
         with waiting("counting words and their neighbours", quiet=quiet):
             _count_words(model, config, data, known)
@@ -34,7 +34,9 @@ def build(config: TrainConfig, data: Data, *, quiet: bool = True) -> Model:
 
 def network_of(config: TrainConfig, data: Data) -> Model:
     """A model of the same sizes, at random."""
-    return _in_training(initial.network(config, data.vocabulary, len(data.classes), tagging=data.tagging), data)
+    return _in_training(
+        initialization.network(config, data.vocabulary, len(data.classes), tagging=data.tagging), data
+    )
 
 
 def _in_training(model: Model, data: Data) -> Model:
@@ -61,7 +63,7 @@ def _count_words(model: Convolution, config: TrainConfig, data: Data, known: Ten
     if known is None:
         unlabelled = [data.unlabelled] if data.unlabelled else []
         vectors = text_vectors([data.train, *unlabelled], data.met, config.model.dim)
-        initial.set_vectors(table, *_with_forms(vectors, np.maximum(counts[: data.met], 1), data.others))
+        initialization.set_vectors(table, *_with_forms(vectors, np.maximum(counts[: data.met], 1), data.others))
     linear = spoken.words
     model.set_evidence(*(torch.tensor(values) for values in (linear.evidence, linear.idf, linear.bias, counts)))
     if model.pairs is not None:

@@ -15,13 +15,13 @@ import numpy as np
 from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example
 from wordward.perturbation.recipes import parse_methods
-from wordward.runs.initial import check_fits_task, vectors_width
+from wordward.runs.initialization import check_fits_task, vectors_width
 from wordward.runs.input_table import input_table, installed_model, width_of
 from wordward.support.device import pick_device
 from wordward.support.distributed import launched
-from wordward.support.remembering import given_names
+from wordward.support.given_settings import given_names
 from wordward.support.threads import cores
-from wordward.text.chosen import file_at_hand
+from wordward.text.loading import file_at_hand
 from wordward.text.scripts import unspaced
 from wordward.text.tokens import words_of
 

@@ -13,22 +13,22 @@ from torch import Tensor
 
 from wordward.config.settings import PretrainConfig, TrainConfig, filled
 from wordward.datasets import DataError, Example
-from wordward.datasets.incoming import called
+from wordward.datasets.streams import called
 from wordward.perturbation.objective import Average
 from wordward.runs import run_folder
 from wordward.runs.entities import mark_entities
 from wordward.support.console import waiting
 from wordward.support.errors import SettingError
-from wordward.text.chosen import InMemory, labelled_examples, split_examples, unlabelled_examples, unlabelled_texts
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode, share_unknown
+from wordward.text.loading import InMemory, labelled_examples, split_examples, unlabelled_examples, unlabelled_texts
+from wordward.text.on_disk import Texts, store
 from wordward.text.scripts import fitting
-from wordward.text.stored import Texts, store
 from wordward.text.vocabulary import UNK, Vocabulary
-from wordward.train.doubts import say_doubts
+from wordward.train.final_test import check_test_texts
 from wordward.train.known_words import read_vocabulary, vocabulary_for
-from wordward.train.standing import capitals
-from wordward.train.tested import check_tested
+from wordward.train.label_warnings import warn_of_labels
+from wordward.train.word_contexts import capitals
 
 NAMED = 5  # labels that are named
 RARE = 3  # texts of a label, below which it is probably a mistake, or cannot be learnt
@@ -133,7 +133,7 @@ def prepare(
         config, data = _own_texts(config, in_memory, quiet=quiet)
     if share_unknown(data.train) == 1.0:
         raise DataError("expected texts with known words; no text has any", config.data.train)
-    check_tested(config, data.classes, tagging=data.tagging, quiet=quiet)
+    check_test_texts(config, data.classes, tagging=data.tagging, quiet=quiet)
     return settle(config, data)
 
 
@@ -180,7 +180,7 @@ def _own_texts(config: TrainConfig, in_memory: InMemory | None, *, quiet: bool) 
     with waiting(f"reading {Path(called(data.train)).name}", quiet=quiet):
         labelled, held_out, classes = labelled_examples(config, in_memory, quiet=quiet)
         tagging = labelled[0].tags is not None
-        say_doubts(labelled if data.dev else [*labelled, *held_out], quiet=quiet)
+        warn_of_labels(labelled if data.dev else [*labelled, *held_out], quiet=quiet)
         if not tagging:
             text = fitting(config.text, (example.text for example in labelled), quiet=quiet)
             config = replace(config, text=text)

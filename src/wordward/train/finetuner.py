@@ -14,9 +14,9 @@ import transformers
 from wordward.hf.settings import AdversarialSettings
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.tap import Tap
-from wordward.runs import checkpoint, kinds, run_folder
+from wordward.runs import checkpoint, json_checks, run_folder
 from wordward.runs.hub import multiple_of
-from wordward.runs.kinds import check_kind
+from wordward.runs.json_checks import check_kind
 from wordward.runs.metrics import Interval
 from wordward.runs.piece_vocabulary import PieceVocabulary
 from wordward.runs.pieces import LogitsModel
@@ -28,15 +28,15 @@ from wordward.support.distributed import Team
 from wordward.support.errors import WordwardError
 from wordward.support.files import sync, whole, write
 from wordward.train.augmenting import Augmenter
-from wordward.train.beliefs import beliefs_of
 from wordward.train.finetuning_checkpoint import MARK, PARTS, earlier, last_checkpoint
 from wordward.train.finetuning_data import Collator, Order, TrainerDataset, pool
 from wordward.train.finetuning_start import Encoded
 from wordward.train.finetuning_trainer import RunTrainer, arguments_of
-from wordward.train.halves import Ended, say_pace
-from wordward.train.learnt import Learnt
+from wordward.train.gradual import LearntShare
 from wordward.train.lora import merged
+from wordward.train.pseudo_labels import pseudo_labels_of
 from wordward.train.record import Record, tolerance
+from wordward.train.self_training_messages import Ended, say_pace
 from wordward.train.updater import CHECKED, diverged
 
 
@@ -96,9 +96,9 @@ class FineTuning(transformers.TrainerCallback):
             unlabelled_dataset=TrainerDataset(pool(self.data), labelled=False) if virtual else None,
             order=Order(train.lengths, settings.batch_size, settings.seed),
             record=self.record,
-            learnt=Learnt(self.data.chance_loss("tokens") if settings.gradual else None, self.device),
+            learnt=LearntShare(self.data.chance_loss("tokens") if settings.gradual else None, self.device),
             halves=settings.self_training and virtual,
-            beliefs=beliefs_of(self.data, self.device, 1.0)
+            pseudo_labels=pseudo_labels_of(self.data, self.device, 1.0)
             if settings.self_training and not self.data.tagging
             else None,
         )
@@ -127,7 +127,7 @@ class FineTuning(transformers.TrainerCallback):
         """Restore what the Trainer does not keep."""
         with run_folder.readable(folder / MARK, f": {earlier(folder)}"):
             mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
-            check_kind(mark, kinds.TRAINER_MARK)
+            check_kind(mark, json_checks.TRAINER_MARK)
             for name in PARTS:  # without which the Trainer would go on, but otherwise
                 if not any(folder.glob(name)):
                     raise ValueError(f"there is no {name} beside it")
@@ -138,8 +138,8 @@ class FineTuning(transformers.TrainerCallback):
                 write(folder / MARK, json.dumps(mark | self.record.state()))
             self.steps = mark["steps"]
             self.trainer.learnt.load(mark["recent"])
-            if self.trainer.beliefs:
-                self.trainer.beliefs.load(mark["predicted"])
+            if self.trainer.pseudo_labels:
+                self.trainer.pseudo_labels.load(mark["predicted"])
             if self.augmenter:
                 self.augmenter.load(mark["augmented"])
                 self.trainer.read(self._train())
@@ -252,8 +252,8 @@ class FineTuning(transformers.TrainerCallback):
         self.record.clock.stop()
         mark = {"steps": state.global_step, "data": self.data.fingerprint} | self.record.state()
         mark["recent"] = self.trainer.learnt.state()
-        if self.trainer.beliefs:
-            mark["predicted"] = self.trainer.beliefs.state()
+        if self.trainer.pseudo_labels:
+            mark["predicted"] = self.trainer.pseudo_labels.state()
         if self.augmenter:
             mark["augmented"] = self.augmenter.state()
         if self.team.first:

@@ -11,12 +11,12 @@ from wordward.runs.model_card import write_card
 from wordward.support.console import say
 from wordward.support.distributed import ALONE, Team
 from wordward.support.errors import SettingError
-from wordward.text.chosen import InMemory
+from wordward.text.loading import InMemory
 from wordward.train.clock import Clock
 from wordward.train.finetuning_checkpoint import last_checkpoint
 from wordward.train.finetuning_start import Encoded, encode, start_of
-from wordward.train.halves import say_unreached
 from wordward.train.record import say_compared
+from wordward.train.self_training_messages import say_unreached
 from wordward.train.yardstick import yardstick_of
 
 

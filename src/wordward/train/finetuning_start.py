@@ -22,15 +22,15 @@ from wordward.runs.pieces import PieceReader, separator_of
 from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.errors import SettingError
-from wordward.text.chosen import InMemory, labelled_examples, read_as, split_examples, unlabelled_texts
 from wordward.text.corpus import Corpus
+from wordward.text.loading import InMemory, labelled_examples, read_as, split_examples, unlabelled_texts
 from wordward.text.tokenizers import split_words
 from wordward.text.vocabulary import Vocabulary
 from wordward.text.word_pieces import candidate_ids, check_size
 from wordward.train.data import Data, settle
-from wordward.train.doubts import say_doubts
+from wordward.train.final_test import check_test_texts
+from wordward.train.label_warnings import warn_of_labels
 from wordward.train.lora import add_lora
-from wordward.train.tested import check_tested
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Encoded:
 
 def encode(start: Start, *, quiet: bool) -> Encoded:
     """The texts as pieces; settles what the config leaves open."""
-    check_tested(start.config, start.classes, tagging=start.tagging, quiet=quiet)
+    check_test_texts(start.config, start.classes, tagging=start.tagging, quiet=quiet)
     paired = start.config.data.pair_column is not None  # with or without a separator of its own
     reader = PieceReader(start.tokenizer, start.tagging, start.most, multiple_of(start.model), paired)
     encoded = {
@@ -234,7 +234,7 @@ def _examples(
     else:
         labelled, held_out, classes = labelled_examples(config, in_memory, quiet=quiet)
         examples = {"train": labelled, "dev": held_out}
-        say_doubts(labelled if data.dev else [*labelled, *held_out], quiet=quiet)
+        warn_of_labels(labelled if data.dev else [*labelled, *held_out], quiet=quiet)
         extra = []
     if in_memory and "unlabelled" in in_memory:
         extra = sample(in_memory["unlabelled"], data.limit, labels=label_names, in_order=False)

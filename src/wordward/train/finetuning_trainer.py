@@ -17,9 +17,9 @@ from wordward.perturbation.adversary import Adversary
 from wordward.runs import run_folder
 from wordward.support.console import say
 from wordward.support.device import release
-from wordward.train.beliefs import Beliefs
 from wordward.train.finetuning_data import Order, in_parts
-from wordward.train.learnt import Learnt
+from wordward.train.gradual import LearntShare
+from wordward.train.pseudo_labels import PseudoLabels
 from wordward.train.record import Record
 from wordward.train.teacher import Teacher
 from wordward.train.updater import FUSED, settled_precision
@@ -43,7 +43,7 @@ class RunTrainer(AdversarialTrainer):
     to the batch's. `fits` is how many ids, padding included, are passed through the model at once.
 
     In `halves` it first learns from the labels alone, to the end, as without a method, and then once more with the
-    KL methods: with `beliefs`, from what the model of the first half makes of the texts.
+    KL methods: with `pseudo_labels`, from what the model of the first half makes of the texts.
     """
 
     def __init__(
@@ -51,13 +51,14 @@ class RunTrainer(AdversarialTrainer):
         *args: Any,
         order: Order,
         record: Record,
-        learnt: Learnt,
+        learnt: LearntShare,
         halves: bool,
-        beliefs: Beliefs | None,
+        pseudo_labels: PseudoLabels | None,
         **options: Any,
     ) -> None:
-        self.order, self.record, self.learnt, self.halves, self.beliefs = order, record, learnt, halves, beliefs
-        self._target = self._believed if beliefs else None
+        self.order, self.record, self.learnt, self.halves = order, record, learnt, halves
+        self.pseudo_labels = pseudo_labels
+        self._target = self._believed if pseudo_labels else None
         self._left = 0  # parts of the labelled batch that are not read yet
         self._ticked: set[Adversary] = set()  # in this step
         self._label_losses: list[Tensor] = []  # of its parts, as are the shares of the mean prediction
@@ -93,7 +94,7 @@ class RunTrainer(AdversarialTrainer):
             step, half = self.state.global_step, self.state.max_steps // 2
             if step < half:
                 return {}
-            if self.beliefs:
+            if self.pseudo_labels:
                 self.teacher.take(model, resumed=step > half)
         losses = super()._virtual(model, inputs)
         while self._drawn:
@@ -102,8 +103,8 @@ class RunTrainer(AdversarialTrainer):
         return losses
 
     def _believed(self, inputs: dict[str, Tensor], logits: Tensor) -> Tensor:
-        assert self.beliefs is not None
-        target, mean = self.beliefs.target(self.teacher(inputs))
+        assert self.pseudo_labels is not None
+        target, mean = self.pseudo_labels.target(self.teacher(inputs))
         share = 1.0 if self._together is None else len(logits) / self._together.texts
         self._predicted.append(share * mean)
         return target
@@ -140,9 +141,9 @@ class RunTrainer(AdversarialTrainer):
             model.zero_grad()
             release()  # only now: the exception kept references to what filled the memory
         self.learnt.add(self._of_all(torch.stack(self._label_losses).sum()))
-        if self.beliefs and self._predicted:
+        if self.pseudo_labels and self._predicted:
             methods = sum(not method.recipe.needs_labels for method in self.methods)
-            self.beliefs.update(self._of_all(torch.stack(self._predicted).sum(0) / methods))
+            self.pseudo_labels.update(self._of_all(torch.stack(self._predicted).sum(0) / methods))
         self.record.add(loss)
         return loss
 

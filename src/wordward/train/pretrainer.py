@@ -13,13 +13,13 @@ from wordward.config.settings import PretrainConfig
 from wordward.datasets import DataError
 from wordward.models import LanguageModel
 from wordward.runs import checkpoint
-from wordward.runs.initial import from_vectors
+from wordward.runs.initialization import from_vectors
 from wordward.runs.metrics import perplexity
 from wordward.support.console import progress
 from wordward.support.device import pick_device
 from wordward.support.distributed import ALONE, Team
-from wordward.text.chosen import file_at_hand
 from wordward.text.corpus import to_device
+from wordward.text.loading import file_at_hand
 from wordward.text.vocabulary import Vocabulary
 from wordward.text.windows import Reader
 from wordward.train.graphed import GraphedWindow

@@ -18,12 +18,12 @@ from wordward.support.console import waiting
 from wordward.support.distributed import team
 from wordward.support.errors import RunError, SettingError
 from wordward.support.threads import threads_for
-from wordward.text.chosen import IN_MEMORY, file_at_hand
 from wordward.text.corpora import open_corpus
 from wordward.text.corpus import Corpus, encode
+from wordward.text.loading import IN_MEMORY, file_at_hand
+from wordward.text.on_disk import Texts, are_large, store
 from wordward.text.ragged import Chosen
 from wordward.text.scripts import fitting
-from wordward.text.stored import Texts, are_large, store
 from wordward.text.tokens import vocabulary_of
 from wordward.text.vocabulary import Vocabulary
 from wordward.train.pretrainer import Pretrainer

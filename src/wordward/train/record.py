@@ -10,8 +10,8 @@ from torch import Tensor
 
 from wordward.config.settings import TrainConfig
 from wordward.runs import checkpoint, run_folder
-from wordward.runs.compared import compared
 from wordward.runs.metrics import Interval
+from wordward.runs.yardstick_scores import compared
 from wordward.support.console import say
 from wordward.support.errors import SettingError
 from wordward.train.clock import Clock

@@ -17,8 +17,8 @@ from wordward.support.console import say
 from wordward.support.device import release
 from wordward.support.distributed import ALONE, Team
 from wordward.text.corpus import Batch
-from wordward.train.beliefs import Beliefs
-from wordward.train.learnt import Learnt
+from wordward.train.gradual import LearntShare
+from wordward.train.pseudo_labels import PseudoLabels
 from wordward.train.updater import Updater
 
 WIDE = 1 << 16  # ids, padding included, from which a batch with one very long text is not padded to it
@@ -35,7 +35,7 @@ class Stepper:
 
     `steps` is how many there will be, for a learning rate that falls to zero with the last. `chance` is the label
     loss of a model that has learnt nothing: the methods' losses then count in proportion to what has been learnt.
-    With `beliefs`, the KL methods compare with what they make of the predictions.
+    With `pseudo_labels`, the KL methods compare with what they make of the predictions.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class Stepper:
         quiet: bool = False,
         steps: int | None = None,
         chance: float | None = None,
-        beliefs: Beliefs | None = None,
+        pseudo_labels: PseudoLabels | None = None,
     ) -> None:
         self.model, self.settings, self.device, self.quiet = model, settings, device, quiet
         self.average: Average = average
-        self.steps, self.beliefs, self.learnt = steps, beliefs, Learnt(chance, device)
+        self.steps, self.pseudo_labels, self.learnt = steps, pseudo_labels, LearntShare(chance, device)
         self.fits = sys.maxsize  # ids, padding included, that are passed through the model at once
         self.supervised = [a for a in adversaries if a.method.recipe.needs_labels]
         self.virtual = [a for a in adversaries if not a.method.recipe.needs_labels]
@@ -74,8 +74,8 @@ class Stepper:
         while (losses := self._backpropagated(labelled, unlabelled)) is None:
             release()  # only now: the exception kept references to what filled the memory
         loss, of_labels, *predicted = self.updater.finish(losses).unbind()
-        if self.beliefs is not None and predicted:
-            self.beliefs.update(torch.stack(predicted))
+        if self.pseudo_labels is not None and predicted:
+            self.pseudo_labels.update(torch.stack(predicted))
         self.learnt.add(of_labels)
         return loss
 
@@ -87,7 +87,7 @@ class Stepper:
         return settings.learning_rate * settings.decay**done
 
     def _backpropagated(self, labelled: Batch, unlabelled: Batch | None) -> Tensor | None:
-        """Backpropagate all losses; returns their sum, that of the labels alone, with beliefs the mean prediction.
+        """Backpropagate all losses; returns their sum, the label loss, and with pseudo-labels the mean prediction.
 
         None if the batches did not fit in memory, to be tried again in smaller parts.
         """
@@ -163,7 +163,7 @@ class Stepper:
         return torch.stack(ascent.losses).sum()
 
     def _unlabelled(self, batch: Batch, predicted: list[Tensor]) -> Tensor:
-        """Backpropagate the divergence of the texts perturbed from the texts; with beliefs, adds to `predicted`."""
+        """Backpropagate the KL divergence of perturbed from clean texts; with pseudo-labels, adds to `predicted`."""
         total = torch.zeros((), device=self.device)
         for adversary in self.virtual:
             noise = self._noise(adversary, batch)
@@ -174,15 +174,15 @@ class Stepper:
                     mask=batch.mask,
                     noise=noise,
                     count=False,
-                    target=target if self.beliefs else None,
+                    target=target if self.pseudo_labels else None,
                 )
             total = total + self.updater.backward(self.learnt.share * self._share(batch) * outcome.loss)
         return total
 
     def _target(self, batch: Batch, predicted: list[Tensor], logits: Tensor) -> Tensor:
         """What predictions are compared with; the share of their mean in that of all processes is noted."""
-        assert self.beliefs is not None
-        target, mean = self.beliefs.target(logits)
+        assert self.pseudo_labels is not None
+        target, mean = self.pseudo_labels.target(logits)
         predicted.append(self._share(batch) * mean)
         return target
 
@@ -203,15 +203,15 @@ class Stepper:
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps beside `updater.tensors`."""
-        predicted = self.beliefs.state() if self.beliefs else None
+        predicted = self.pseudo_labels.state() if self.pseudo_labels else None
         return {**self.updater.state(), "recent": self.learnt.state(), "predicted": predicted}
 
     def load(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Take over what `updater.tensors` and `state` gave."""
         self.updater.load(tensors, state)
         self.learnt.load(state["recent"])
-        if self.beliefs:
-            self.beliefs.load(state["predicted"])
+        if self.pseudo_labels:
+            self.pseudo_labels.load(state["predicted"])
 
     def refresh(self) -> None:
         """Search nearest words again, so that a run resumed here continues exactly as if never stopped."""

@@ -11,15 +11,15 @@ from zlib import crc32
 
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import differing, from_toml, hint_of, setting_names, to_toml, typed
-from wordward.runs import claiming, kinds, run_folder
-from wordward.runs.kinds import check_kind
+from wordward.runs import claiming, json_checks, run_folder
+from wordward.runs.json_checks import check_kind
 from wordward.runs.model_card import write_card
 from wordward.support.console import say
 from wordward.support.device import pick_device
 from wordward.support.distributed import refuse_several
 from wordward.support.errors import DivergedError, RunError, SettingError
 from wordward.support.files import refuse_pipes, write
-from wordward.support.remembering import changed, given_names
+from wordward.support.given_settings import changed, given_names
 from wordward.train.building import adversaries, build, with_fitting_k
 from wordward.train.data import prepare, settle
 from wordward.train.training import inputs_of, train, with_model
@@ -180,7 +180,7 @@ def _former_failures(folder: Path, config: TrainConfig) -> dict[str, str]:
         raise run_folder.RunError(f"{folder} holds no sweep to resume: leave out `resume`")
     with run_folder.readable(file):
         record = json.loads(file.read_text(encoding="utf-8"))
-        check_kind(record, kinds.SWEEP)
+        check_kind(record, json_checks.SWEEP)
         given = given_names(config)
         names = differing(config, from_toml(TrainConfig, record["config"]))
         names += sorted(given.symmetric_difference(record.get("given", given)) - {*names})

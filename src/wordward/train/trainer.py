@@ -22,9 +22,9 @@ from wordward.support.distributed import ALONE, Team
 from wordward.text.corpus import Corpus, Stream
 from wordward.text.ragged import Chosen
 from wordward.train.augmenting import Augmenter
-from wordward.train.beliefs import beliefs_of
 from wordward.train.building import adversaries, build
 from wordward.train.data import Data
+from wordward.train.pseudo_labels import pseudo_labels_of
 from wordward.train.record import Record, tolerance
 from wordward.train.step import Stepper
 
@@ -44,6 +44,7 @@ class Trainer:
         self.augmenter = self._make_augmenter() if settings.augment else None
         train = self.augmenter.joined(data.train) if self.augmenter else data.train
         self.labelled = Stream(train, settings.batch_size, seed=(settings.seed, 1), team=team)
+        self_training = settings.self_training and not data.tagging
         average: Average = config.perturbation.average if data.tagging else "sentences"
         self.stepper = Stepper(
             self.model,
@@ -55,7 +56,7 @@ class Trainer:
             quiet=quiet,
             steps=settings.epochs * len(self.labelled),
             chance=data.chance_loss(average) if settings.gradual else None,
-            beliefs=beliefs_of(data, self.device) if settings.self_training and not data.tagging else None,
+            pseudo_labels=pseudo_labels_of(data, self.device) if self_training else None,
         )
         self._fork_rng()
         self.unlabelled: Stream | None = None

@@ -13,23 +13,23 @@ from wordward.config.settings import TrainConfig, given_of
 from wordward.config.texts import DataSettings
 from wordward.datasets import Example, examples_of, sample
 from wordward.datasets.example import label_names
-from wordward.datasets.incoming import called
-from wordward.explain.foreign import by_standing
+from wordward.datasets.streams import called
+from wordward.explain.other_languages import reads_contexts
 from wordward.runs import checkpoint, claiming, run_folder
-from wordward.runs.missing import beside
+from wordward.runs.missing_run import beside
 from wordward.support.console import say, waiting
 from wordward.support.distributed import Team, team
 from wordward.support.errors import DivergedError, SettingError
 from wordward.support.threads import threads_for
-from wordward.text.chosen import InMemory, labels_to_learn, read_as, with_in_memory
+from wordward.text.loading import InMemory, labels_to_learn, read_as, with_in_memory
 from wordward.train.building import network_of, with_fitting_k
 from wordward.train.choosing import choose, is_open
 from wordward.train.data import Data, prepare
 from wordward.train.record import check_epochs, say_compared
-from wordward.train.standing import standing
 from wordward.train.start_messages import description, warn_of_length
 from wordward.train.tracking import check_tracker
 from wordward.train.trainer import Trainer
+from wordward.train.word_contexts import context_vectors
 from wordward.train.yardstick import yardstick_of
 
 __all__ = ["DivergedError", "Trainer", "inputs_of", "train"]
@@ -202,14 +202,14 @@ def _write_settings(folder: Path, config: TrainConfig, data: Data) -> None:
     run_folder.save_settings(folder, config, data.learnt, data.classes)
     if not data.tagging:
         counts = torch.from_numpy(data.train.class_counts(len(data.vocabulary), len(data.classes)))
-        where = _standing(data) if by_standing(config, data.learnt) else None
+        where = _context_vectors(data) if reads_contexts(config, data.learnt) else None
         checkpoint.save_class_counts(folder, counts, data.vocabulary, where, data.capitals)
 
 
-def _standing(data: Data) -> Tensor:
+def _context_vectors(data: Data) -> Tensor:
     """Where the words of all texts to learn from stand, (ids, dim): nowhere, those that no text has."""
     unlabelled = [] if data.unlabelled is None else [data.unlabelled.rows]
-    where = standing([data.train.rows, *unlabelled], data.vocabulary.words[: data.met])
+    where = context_vectors([data.train.rows, *unlabelled], data.vocabulary.words[: data.met])
     return torch.nn.functional.pad(where, (0, 0, 0, data.others))
 
 

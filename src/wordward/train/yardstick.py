@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from wordward.runs.compared import Yardstick
 from wordward.runs.metrics import Interval
 from wordward.runs.scoring import scores
+from wordward.runs.yardstick_scores import Yardstick
 from wordward.support.console import waiting
 from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import SPECIALS
