@@ -23,7 +23,7 @@ MANY = b"text,label\n" + LINE * 20_000  # 500 kB, of which gzip makes 2 kB
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decompress, "LARGE", 100_000)
-    for place in ("unfolding", "lines", "archive", "files"):
+    for place in ("decompress", "lines", "archive", "files"):
         monkeypatch.setattr(f"wordward.datasets.{place}.LONGEST", 1 << 20)
 
 

@@ -98,6 +98,6 @@ def test_the_table_is_that_of_the_records(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_documentation_shows_the_records() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "your_data.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "default_model.md").read_text(encoding="utf-8")
     assert table(recorded(RESULTS)) in page
     assert {each["language"] for each in recorded(RESULTS)} == set(LANGUAGES)

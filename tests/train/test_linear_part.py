@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,8 +16,8 @@ from wordward.models.convolution import ROWS, rows_of
 from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import SPECIALS
 from wordward.train import linear_part
-from wordward.train.linear import C
-from wordward.train.linear_part import MARGIN, SHARED, Spoken, fit_spoken
+from wordward.train.linear import C, Counts, counts_of
+from wordward.train.linear_part import SCALES, SHARED, Spoken, fit_spoken
 
 WORDS = ("warm", "warmly", "warmer", "cold", "coldly", "a", "film", "films", "!", "42", "bland")
 NAMES = (*SPECIALS, *WORDS)
@@ -64,12 +64,12 @@ def length_of(row: np.ndarray, idf: dict[str, float], *, letters: bool, pairs: b
     return math.sqrt(sum(squares) + sum(often * idf.get(pair, 0) ** 2 for pair, often in more.items() if "+" in pair))
 
 
-def in_a_model(found: Spoken, classes: int) -> Convolution:
+def in_a_model(found: Spoken, classes: int, names: Sequence[str] = NAMES) -> Convolution:
     """A convolution that says nothing but what is spoken."""
     settings = ModelSettings(kind="convolution", dim=4, hidden=4, pairs=True)
-    model = Convolution(len(NAMES), classes, settings).eval()
+    model = Convolution(len(names), classes, settings).eval()
     evidence, idf, bias = map(torch.from_numpy, found.words)
-    model.set_evidence(evidence, idf, bias, torch.ones(len(NAMES)))
+    model.set_evidence(evidence, idf, bias, torch.ones(len(names)))
     assert model.pairs is not None
     model.pairs.set_evidence(torch.from_numpy(found.pairs), *map(torch.from_numpy, (found.evidence, found.idf)))
     torch.nn.init.zeros_(model.head.weight)
@@ -84,7 +84,7 @@ def of_scikit_learn(classes: int, matrix: np.ndarray, labels: np.ndarray) -> Cal
         return model.fit(matrix, labels).predict_log_proba
     svm = pytest.importorskip("sklearn.svm").LinearSVC(dual=False, intercept_scaling=1000, tol=1e-8, max_iter=50_000)
     svm.fit(matrix, labels)
-    return lambda rows: MARGIN * svm.decision_function(rows)
+    return lambda rows: SCALES[-1] * svm.decision_function(rows)
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
@@ -206,3 +206,38 @@ def test_a_form_speaks_for_what_the_letters_speak_for_that_words_begin_with() ->
     np.testing.assert_allclose(one.idf, other.idf, atol=1e-4)
     assert one.evidence[known, 0] > one.evidence[known, 1]
     assert one.idf[known:].min() > 0
+
+
+def noisy(many: int, seed: int) -> Corpus:
+    """Texts of four words of a hundred, each label with some that are twice as frequent: most texts may be either."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, many)
+    shares = np.ones((3, 100))
+    for label in range(3):
+        shares[label, 30 * label : 30 * label + 30] = 2
+    shares /= shares.sum(1, keepdims=True)
+    rows = [3 + rng.choice(100, 4, p=shares[label]) for label in labels]
+    return Corpus([row.astype(np.int32) for row in rows], labels)
+
+
+def test_of_labels_that_texts_hardly_tell_margins_are_made_no_certainties() -> None:
+    names = [*SPECIALS, *(f"word{at}" for at in range(100))]
+    found = fit_spoken(noisy(300, 0), names, 3, letters=False, pairs=False)
+    others = noisy(1_000, 1)
+    model = in_a_model(found, 3, names)
+    said = np.stack([probabilities(model, row) for row in others.rows])
+    loss = -np.log(said[np.arange(1_000), np.asarray(others.labels)]).mean()
+    assert loss < np.log(3)  # what the shares of the labels alone give
+    assert (said.argmax(1) == np.asarray(others.labels)).mean() > 0.4
+
+
+def test_some_rows_of_counts() -> None:
+    corpus = texts(3)
+    counts, some = counts_of(corpus), np.array([0, 4, 5, 59])
+    assert_same(counts.rows(some), counts_of(Corpus([corpus.rows[at] for at in some])))
+    assert_same(counts.rows(np.arange(60)), counts)
+
+
+def assert_same(one: Counts, other: Counts) -> None:
+    for found, expected in zip(one, other, strict=True):
+        np.testing.assert_array_equal(found, expected)

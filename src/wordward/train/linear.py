@@ -49,6 +49,14 @@ class Counts(NamedTuple):
         words, starts, weights = map(torch.from_numpy, (self.words, self.starts, self.weights))
         return torch.nn.functional.embedding_bag(words, table, starts, mode="sum", per_sample_weights=weights)
 
+    def rows(self, texts: np.ndarray) -> "Counts":
+        """Those of some texts, given by their numbers in order."""
+        sizes = np.diff(self.starts, append=len(self.words))[texts]
+        chosen = np.zeros(len(self.starts), bool)
+        chosen[texts] = True
+        entries = chosen[self.texts]
+        return Counts(self.words[entries], self.weights[entries], (np.cumsum(sizes) - sizes).astype(np.int32))
+
     def turned(self, words: int) -> "Counts":
         """The matrix (words, texts)."""
         order, texts = np.argsort(self.words, kind="stable"), self.texts
@@ -95,11 +103,13 @@ def least(
     *,
     loss: Loss = cross_entropy,
     c: float = C,
+    start: Tensor | None = None,
 ) -> Tensor:
     """The coefficients (words, classes) and below them the biases with the least c * (sum of losses) + |w|^2 / 2.
 
-    By L-BFGS. With more of each text `beside` the words, (texts, dim), its coefficients (dim, classes) are above the
-    biases. Two classes share one column of scores, half of it each way.
+    By L-BFGS, of more than two classes from a `start` if there is one. With more of each text `beside` the words,
+    (texts, dim), its coefficients (dim, classes) are above the biases. Two classes share one column of scores, half
+    of it each way.
     """
     more = torch.zeros(len(gold), 0) if beside is None else beside
     columns, total = 1 if classes == 2 else classes, len(gold)
@@ -107,6 +117,8 @@ def least(
     shares = (right.sum(0) + 0.5) / (total + 0.5 * classes)
     found = torch.zeros(words + more.shape[1] + 1, columns, dtype=torch.float32, device="cpu")
     found[-1] = (shares[1] / shares[0]).log() if classes == 2 else shares.log()
+    if start is not None:
+        found.copy_(start)
     turned, weight = matrix.turned(words), 1 / (c * total)
 
     def whole() -> Tensor:

@@ -1,6 +1,7 @@
 """The linear model beside a convolution: what words, their vectors or letters, and pairs of neighbours speak for."""
 
 from collections.abc import Sequence
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ from wordward.train.linear import MOST, Counts, Linear, counts_of, least, square
 LETTERS = 2, 3, 4  # of the stretches of a word that are looked at, its ends included
 LIGHTER = 0.5  # weight of a stretch, of which a word has many
 SHARED = 0.7  # length of a common word's vector, beside 1 of the word itself
-MARGIN = 4.0  # scores of a probability, for one of a margin
+SCALES = tuple(2 ** (at / 2) for at in range(-2, 5))  # by which margins may be multiplied to be logits: 0.5 to 4
+FOLDS, ENOUGH = 5, 100  # one text in five is held out to tell the scale, in turn until so many texts were
 ENTRIES = 8_000_000  # stretches in all texts, above which none are looked at: there are enough words then
 
 
@@ -87,7 +89,24 @@ def _fitted(matrix: Counts, gold: Tensor, columns: int, classes: int, beside: Te
     """Coefficients of what tells of a text: of many classes by margins, which tell rare ones better."""
     if classes == 2:
         return least(matrix, gold, columns, classes, beside)
-    return MARGIN * least(matrix, gold, columns, classes, beside, loss=squared_hinge, c=1.0)
+    margins = least(matrix, gold, columns, classes, beside, loss=squared_hinge, c=1.0)
+    return _scale(matrix, gold, beside, margins) * margins
+
+
+def _scale(matrix: Counts, gold: Tensor, beside: Tensor, margins: Tensor) -> float:
+    """What makes logits of margins: the factor of least cross-entropy on texts that a fit was not made of."""
+    columns, classes = len(margins) - beside.shape[1] - 1, margins.shape[1]
+    place = np.random.default_rng(0).permutation(len(gold)) % FOLDS
+    losses = torch.zeros(len(SCALES), dtype=torch.float64)
+    for turn in range(min(FOLDS, ceil(ENOUGH * FOLDS / len(gold)))):
+        kept, held = np.flatnonzero(place != turn), np.flatnonzero(place == turn)
+        found = least(
+            matrix.rows(kept), gold[kept], columns, classes, beside[kept], loss=squared_hinge, c=1.0, start=margins
+        )
+        scores = matrix.rows(held).times(found[:columns]) + beside[held] @ found[columns:-1] + found[-1]
+        for at, scale in enumerate(SCALES):
+            losses[at] += torch.nn.functional.cross_entropy(scale * scores.double(), gold[held], reduction="sum")
+    return SCALES[int(losses.argmin())]
 
 
 def _near(counts: Counts, idf: np.ndarray, vectors: Tensor | None) -> tuple[Tensor, Tensor]:
