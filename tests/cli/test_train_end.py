@@ -31,11 +31,11 @@ def metrics_of(*scores: float, criterion: str = "error") -> list[dict[str, Any]]
 def test_a_better_score_that_was_not_kept_is_explained() -> None:
     said = outcome(result_of(0.025, 4), metrics_of(0.1, 0.0, 0.0, 0.025))
     assert said == (
-        "best epoch 4, dev error 0.0250 (0.0000 at epoch 2 is no better but by chance: the later is kept)"
+        "best epoch 4, dev error 0.0250 (0.0000 at epoch 2 is not better beyond chance: the later epoch is kept)"
     )
     said = outcome(result_of(0.8, 3, criterion="macro_f1"), metrics_of(0.5, 0.9, 0.8, criterion="macro_f1"))
     assert said == (
-        "best epoch 3, dev macro_f1 0.8000 (0.9000 at epoch 2 is no better but by chance: the later is kept)"
+        "best epoch 3, dev macro_f1 0.8000 (0.9000 at epoch 2 is not better beyond chance: the later epoch is kept)"
     )
 
 

@@ -371,6 +371,15 @@ class TestFolder:
         with pytest.raises(DataError, match=r"expected one or more files \*\.txt; found none"):
             read(tmp_path, labelled=False)
 
+    @pytest.mark.parametrize("name", ["config.toml", "config.json"])
+    def test_a_model_is_no_folder_of_texts(self, tmp_path: Path, folder: Path, name: str) -> None:
+        (tmp_path / "run").mkdir()
+        for place in (tmp_path / "run", folder):
+            (place / name).touch()
+        with pytest.raises(DataError, match="expected texts; this folder holds a model: give a file of texts"):
+            read(tmp_path / "run")
+        assert read(folder)  # which has texts beside it
+
     def test_a_text_below_the_folder_of_its_class_is_not_left_out(self, folder: Path):
         (folder / "pos" / "old").mkdir()
         written(folder, "pos/old/7.txt", "a warm film")

@@ -32,7 +32,10 @@ def test_labels_that_differ_only_in_case_are_named(tmp_path: Path, capsys: pytes
     count = sum(each.label == "Good" for each in odd)
     train(config(write_csv(tmp_path / "t.csv", odd), epochs=1), tmp_path / "run")
     said = " ".join(capsys.readouterr().err.split())
-    assert f"differ only in case, blanks or a .0 are learnt as different ones: 'Good' ({count}) and 'good'" in said
+    assert (
+        f"differ only in case, blanks or a final `.0` are learnt as different ones: 'Good' ({count}) and 'good'"
+        in said
+    )
     train(config(write_csv(tmp_path / "t.csv", examples), epochs=1), tmp_path / "run", force=True)
     assert "differ only" not in capsys.readouterr().err
     with pytest.raises(DataError, match="got 'Good': write it as 'good', from which it differs only in case"):

@@ -53,6 +53,15 @@ def test_dev_and_unlabelled_texts_too(tmp_path: Path) -> None:
     assert result["texts"] == {"train": 30, "dev": 30, "unlabelled": 30}
 
 
+def test_labels_of_unlabelled_texts_do_not_matter(tmp_path: Path) -> None:
+    settings = without_files(config(tmp_path / "none.csv", "vat", epochs=1))
+    more: Any = [("a warm film", ["praise", "film"]), ("a dull film", None), "a bland story"]
+    table = pd.DataFrame({"text": ["a warm film", "a dull film"], "label": [["praise", "film"], []]})
+    for unlabelled, count in ((more, 3), (table, 2)):
+        result = train(settings, tmp_path / "run", train=reviews(30), unlabelled=unlabelled, quiet=True, force=True)
+        assert result["texts"]["unlabelled"] == count
+
+
 def test_to_resume_takes_the_same_texts_again(tmp_path: Path) -> None:
     settings, texts = without_files(config(tmp_path, epochs=1)), reviews(40)
     train(settings, tmp_path / "run", train=texts, quiet=True)

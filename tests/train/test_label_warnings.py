@@ -16,6 +16,7 @@ from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.support.errors import SettingError
 from wordward.train import train
+from wordward.train.label_warnings import warn_of_labels
 from wordward.train.sweep import train_sweep
 
 Said = Callable[[], str]
@@ -126,3 +127,28 @@ def test_labels_that_are_others_joined_are_named(tmp_path: Path, said: Said) -> 
     texts = [*with_label(reviews(60), "good|bad", 4, 9, 30), *with_label(reviews(8, seed=1), "a|b", 1, 2, 3)]
     train(config(write_csv(tmp_path / "texts.csv", texts), epochs=1), tmp_path / "run")
     assert "'good|bad' is learnt as a label of its own" in said()
+
+
+def warned(labels: list[str], said: Said) -> str:
+    warn_of_labels([Example(f"text {at}", label) for at, label in enumerate(labels)], quiet=False)
+    return said()
+
+
+def test_a_rare_label_that_is_spelt_like_a_frequent_one_is_told(said: Said) -> None:
+    usual = ["negative", "positive"] * 40
+    assert warned([*usual, "negatve"], said) == (
+        "labels that are spelt nearly alike are learnt as different ones: 'negatve' (1) and 'negative' (40). "
+        "Is the rarer one a typo?"
+    )
+    assert not warned([*usual, "neutral"], said)
+    assert not warned([*usual, *["negatve"] * 3], said)  # no mistake of one's fingers
+    assert not warned([*["version 1", "version 2"] * 40, "version 3"], said)
+
+
+def test_numbers_that_are_hardly_labels_are_told(said: Said) -> None:
+    told = warned([f"{at / 7:.2f}" for at in range(30)], said)
+    assert told.startswith("the labels are 30 different numbers, such as '0.00', and each is learnt as a label")
+    assert "is `label_column` the column of labels?" in told
+    assert not warned([str(at % 30) for at in range(300)], said)
+    assert not warned([str(at % 5) for at in range(10)], said)
+    assert not warned([f"topic {at}" for at in range(30)], said)

@@ -17,7 +17,7 @@ from wordward.train.training import train
     ("tolerance", "kept", "said"),
     [
         (None, [1, 2], ["best so far", "best so far", "", ""]),
-        (0.05, [1, 2, 3], ["best so far", "best so far", "as good but for chance", ""]),
+        (0.05, [1, 2, 3], ["best so far", "best so far", "as good within chance", ""]),
     ],
 )
 def test_a_later_epoch_is_kept_if_it_is_as_good_but_for_chance(

@@ -25,7 +25,7 @@ def outcome(result: dict[str, Any], metrics: list[dict[str, Any]]) -> str:
     value, place = max(scored, default=(sign * score, -epoch))
     if value <= sign * score:
         return said
-    return f"{said} ({sign * value:.4f} at epoch {-place} is no better but by chance: the later is kept)"
+    return f"{said} ({sign * value:.4f} at epoch {-place} is not better beyond chance: the later epoch is kept)"
 
 
 def test_score(folder: str, file: str, device: str, *, quiet: bool) -> str:

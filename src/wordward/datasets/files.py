@@ -23,6 +23,7 @@ from wordward.support.console import say
 from wordward.support.errors import ColumnError, DataError, MissingError
 
 # The first ending that matches decides; Elec publishes its files of one text per line as .txt.tok.
+MODEL_FILES = ("config.toml", "config.json")  # of a run, of a Hugging Face model
 ENDINGS = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -119,6 +120,8 @@ def read_each(path: Path, columns: Columns, format: str | None = None, *, quiet:
         if error.path != path or shown(path) == path:
             raise
         raise type(error)(error.message, shown(path), error.line) from None  # not the name of a copy
+    if not count and kind == "folder" and any((path / name).is_file() for name in MODEL_FILES):
+        raise DataError("expected texts; this folder holds a model: give a file of texts", path)
     if not count:
         inside = f"files {path.name}/<label>/*.txt" if columns.labelled else "one or more files *.txt"
         raise DataError(f"expected {inside if kind == 'folder' else 'one or more texts'}; found none", shown(path))

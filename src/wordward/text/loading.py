@@ -88,8 +88,8 @@ def _warn_of_labels(examples: list[Example], classes: tuple[str, ...], *, quiet:
     counts = Counter(name for example in examples for name in example.names)
     named = "; ".join(" and ".join(f"{name!r} ({counts[name]:,})" for name in group) for group in groups)
     say(
-        f"labels that differ only in case, blanks or a .0 are learnt as different ones: {named}. Write each in one "
-        "way if they are meant to be the same"
+        f"labels that differ only in case, blanks or a final `.0` are learnt as different ones: {named}. Write "
+        "each in one way if they are meant to be the same"
     )
 
 

@@ -84,18 +84,18 @@ class Data:
         )
 
     def _named(self) -> str:
-        """A few labels by name, so that a stray one is noticed; of many those that hardly occur."""
-        if len(self.classes) <= NAMED:
-            return f" ({', '.join(name[:20] for name in self.classes)})"
+        """A few labels by name, so that a stray one is noticed, and those that hardly occur with their counts."""
         assert self.train.labels is not None
         labels = np.concatenate([np.atleast_1d(label) for label in self.train.labels])
         counts = np.bincount(labels, minlength=len(self.classes))
         rare = [at for at in np.argsort(counts, kind="stable") if counts[at] < RARE]
+        every = ", ".join(name[:20] for name in self.classes) if len(self.classes) <= NAMED else ""
         if not rare:
-            return ""
+            return f" ({every})" if every else ""
         shown = ", ".join(f"{self.classes[at][:20]} {counts[at]}" for at in rare[:NAMED])
         more = f" and {len(rare) - NAMED:,} more" if len(rare) > NAMED else ""
-        return f" (with fewer than {RARE} {'tokens' if self.tagging else 'texts'}: {shown}{more})"
+        kind = "tokens" if self.tagging else "texts"
+        return f" ({every}{'; ' if every else ''}with fewer than {RARE} {kind}: {shown}{more})"
 
     @property
     def majority_error(self) -> float:

@@ -1,12 +1,18 @@
 """Warnings about training labels that are probably mistakes."""
 
+from collections import Counter
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from wordward.datasets import Example
 from wordward.datasets.example import single_spaced
 from wordward.support.console import say
 
 MISSING = ("nan", "none", "null", "n/a", "na", "nil", "#n/a", "<na>")  # how tables write that there is no value
+MANY, SHARE = 20, 0.2  # labels, and labels for each text, above which numbers are hardly meant to be classes
+RARE, FREQUENT = 3, 30  # texts of a label that may be a misspelt one, fewer, and of the one that is meant, at least
+LIKE = 0.85  # how alike their letters are, of 1
+SHOWN = 3  # labels that a message names
 
 
 def warn_of_labels(examples: Sequence[Example], *, quiet: bool) -> None:
@@ -14,7 +20,8 @@ def warn_of_labels(examples: Sequence[Example], *, quiet: bool) -> None:
     if quiet or examples[0].tags is not None:
         return
     in_order = sorted(examples, key=lambda example: example.line)
-    for line in (_missing(in_order), _several(in_order), _contradictory(in_order)):
+    checks = _missing, _several, _numbers, _misspelt, _contradictory
+    for line in (check(in_order) for check in checks):
         if line:
             say(line)
 
@@ -42,6 +49,37 @@ def _several(examples: Sequence[Example]) -> str:
         f"{joined[0]!r} is learnt as a label of its own, since training takes one label for each text: where `|` "
         "joins several, keep one of them, or train a model for each label"
     )
+
+
+def _numbers(examples: Sequence[Example]) -> str:
+    """A message on labels that look like measurements: many different numbers; empty for others."""
+    labels = {example.label or "" for example in examples}
+    if len(labels) <= max(MANY, SHARE * len(examples)) or not all(map(_is_number, labels)):
+        return ""
+    return (
+        f"the labels are {len(labels):,} different numbers, such as {min(labels)!r}, and each is learnt as a label "
+        "of its own: is `label_column` the column of labels? Numbers to be estimated are better put into few classes"
+    )
+
+
+def _is_number(label: str) -> bool:
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True
+
+
+def _misspelt(examples: Sequence[Example]) -> str:
+    """A message on rare labels that are spelt nearly like a frequent one; empty if there are none."""
+    counts = Counter(example.label or "" for example in examples)
+    rare = [label for label, count in counts.items() if count < RARE and not any(map(str.isdigit, label))]
+    frequent = [label for label, count in counts.items() if count >= FREQUENT]
+    found = [(label, near[0]) for label in rare if (near := get_close_matches(label, frequent, 1, LIKE))]
+    if not found:
+        return ""
+    named = "; ".join(f"{label!r} ({counts[label]}) and {near!r} ({counts[near]:,})" for label, near in found[:SHOWN])
+    return f"labels that are spelt nearly alike are learnt as different ones: {named}. Is the rarer one a typo?"
 
 
 def _contradictory(examples: Sequence[Example]) -> str:

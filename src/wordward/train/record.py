@@ -103,7 +103,7 @@ class Record:
         better = before is None or (value < before if self.measure == "perplexity" else value > before)
         star = "  best so far"
         if tolerance is not None and before is not None and not better:
-            better, value, star = value >= before - tolerance, before, "  as good but for chance"
+            better, value, star = value >= before - tolerance, before, "  as good within chance"
         if better:
             self.best, self._ahead = {self.measure: value, "epoch": self.epoch}, None
         if self.first:

@@ -120,7 +120,7 @@ def _examples_in_memory(data: DataSettings, texts: dict[str, Texts | None]) -> d
             text_column=data.text_column,
             label_column=data.label_column,
             pair_column=data.pair_column,
-            several_labels=False,
+            several_labels=name == "unlabelled",  # whose labels nobody reads
         )
         for name, of_kind in texts.items()
         if of_kind is not None
