@@ -22,8 +22,8 @@ from wordward.config.settings import ModelSettings, TrainConfig
 from wordward.datasets import Example
 from wordward.models import Classifier
 from wordward.runs import scoring
-from wordward.runs.lstm import LstmRun
 from wordward.runs.run import Run
+from wordward.runs.word_run import WordRun
 from wordward.support.device import pick_device
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 
@@ -36,7 +36,7 @@ def a_run(words: int, model: ModelSettings, device: str) -> Run:
     network = Classifier(len(vocabulary), 2, model).eval()
     where = pick_device(device)
     config = TrainConfig(task="classify", model=model)
-    return LstmRun(Path("nowhere"), config, vocabulary, ("bad", "good"), network.to(where), where)
+    return WordRun(Path("nowhere"), config, vocabulary, ("bad", "good"), network.to(where), where)
 
 
 def texts(count: int, words: int, vocabulary: Vocabulary, seed: int = 0) -> list[Example]:

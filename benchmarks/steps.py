@@ -17,7 +17,7 @@ from benchmarks.words import draw
 from wordward.config.settings import ModelSettings, TrainingSettings, filled
 from wordward.models import Classifier
 from wordward.perturbation.recipes import RECIPES, parse_methods
-from wordward.runs.lstm import adversary_of
+from wordward.runs.word_run import adversary_of
 from wordward.text.corpus import Batch
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train.step import Stepper

@@ -34,9 +34,9 @@ from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
 from wordward.models import Classifier
 from wordward.perturbation.ascent import Ascender
-from wordward.runs.lstm import LstmRun
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
+from wordward.runs.word_run import WordRun
 from wordward.support.device import searching
 from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import EOS, SPECIALS, Vocabulary
@@ -58,7 +58,7 @@ def untrained(*, k: int | None = None, seed: int = 0, **text: Any) -> Run:
     )
     torch.manual_seed(seed)
     model = Classifier(len(vocabulary), 2, MODEL).double().eval()
-    return LstmRun(Path("nowhere"), settings, vocabulary, ("bad", "good"), model, torch.device("cpu"))
+    return WordRun(Path("nowhere"), settings, vocabulary, ("bad", "good"), model, torch.device("cpu"))
 
 
 @pytest.fixture(scope="module")

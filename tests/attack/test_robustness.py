@@ -26,9 +26,9 @@ from wordward.config.settings import (
 )
 from wordward.datasets import DataError, Example
 from wordward.models import Classifier, Tagger
-from wordward.runs.lstm import LstmRun
 from wordward.runs.metrics import Interval, mean, share
 from wordward.runs.run import Run
+from wordward.runs.word_run import WordRun
 from wordward.support.errors import SettingError
 from wordward.text.tokens import words_of
 from wordward.text.vocabulary import SPECIALS, Vocabulary
@@ -51,7 +51,7 @@ def a_run(*, seed: int = 0, task: str = "classify", name: str = "nowhere") -> Ru
     )
     torch.manual_seed(seed)
     model = kind(len(vocabulary), 2, MODEL).double().eval()
-    return LstmRun(Path(name), config, vocabulary, labels, model, torch.device("cpu"))
+    return WordRun(Path(name), config, vocabulary, labels, model, torch.device("cpu"))
 
 
 def test_nothing_to_compare_is_said() -> None:

@@ -30,9 +30,9 @@ from wordward.config.settings import (
 )
 from wordward.datasets import DataError, Example
 from wordward.models import Classifier, Tagger
-from wordward.runs.lstm import LstmRun
 from wordward.runs.opening import load_run, open_model
 from wordward.runs.run import Run
+from wordward.runs.word_run import WordRun
 from wordward.text.vocabulary import Vocabulary
 from wordward.train.training import train
 
@@ -52,7 +52,7 @@ def untrained(*, tagging: bool = False) -> Run:
     torch.manual_seed(3)
     model = (Tagger if tagging else Classifier)(len(vocabulary), 3, MODEL).eval()
     settings = TrainConfig(task="tag" if tagging else "classify", text=TextSettings(), model=MODEL)
-    return LstmRun(Path("nowhere"), settings, vocabulary, ("so-so", "bad", "good"), model, torch.device("cpu"))
+    return WordRun(Path("nowhere"), settings, vocabulary, ("so-so", "bad", "good"), model, torch.device("cpu"))
 
 
 TEXTS = ["The cast was good", "dull", "the ending was dull , they said", "Qwrt zzz!"]

@@ -20,9 +20,9 @@ from wordward.explain.swaps import apply
 from wordward.models import Classifier, Tagger
 from wordward.perturbation.nearest import nearest
 from wordward.runs.evidence import evidence_of
-from wordward.runs.lstm import LstmRun
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
+from wordward.runs.word_run import WordRun
 from wordward.support.errors import SettingError
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train.training import train
@@ -35,7 +35,7 @@ def a_run(k: int = 3, words: Sequence[str] = WORDS) -> Run:
     vocabulary = Vocabulary((*SPECIALS, *words), np.array([0, 0, 3, *range(40, 40 - len(words), -1)]))
     config = TrainConfig(task="classify", model=MODEL, perturbation=MethodSettings(epsilon=1.0, k=k))
     model = Classifier(len(vocabulary), 2, MODEL).eval()
-    return LstmRun(Path("nowhere"), config, vocabulary, ("bad", "good"), model, torch.device("cpu"))
+    return WordRun(Path("nowhere"), config, vocabulary, ("bad", "good"), model, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("many", [1, 500])
@@ -149,7 +149,7 @@ def test_of_taggers_those_of_names_have_fitting_words(tags: tuple[str, ...], fit
     vocabulary = a_run().vocabulary
     config = TrainConfig(task="tag", model=MODEL, perturbation=MethodSettings(epsilon=1.0, k=3))
     model = Tagger(len(vocabulary), len(tags), MODEL).eval()
-    run = LstmRun(Path("nowhere"), config, vocabulary, tags, model, torch.device("cpu"))
+    run = WordRun(Path("nowhere"), config, vocabulary, tags, model, torch.device("cpu"))
     assert (fit_words(run, run.adversary("iadvt")) is not None) == fit
 
 

@@ -17,9 +17,9 @@ from wordward.explain.pulls import TextPulls
 from wordward.explain.wording import effect, marked
 from wordward.runs.evidence import evidence_in
 from wordward.runs.fingerprint import fingerprint
-from wordward.runs.lstm import LstmRun
 from wordward.runs.reading import Reading, Row, Words
 from wordward.runs.run import Run
+from wordward.runs.word_run import WordRun
 from wordward.runs.word_space import WordSpace
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 
@@ -46,7 +46,7 @@ def a_run(says: dict[str, tuple[float, float, float]]) -> tuple[Run, Sensible]:
     config = TrainConfig(task="classify", model=MODEL, perturbation=MethodSettings(epsilon=1.0, k=3))
     labels = ("sport", "cars", "food")
     model = Bag(says, vocabulary)
-    run = LstmRun(Path("nowhere"), config, vocabulary, labels, model, torch.device("cpu"))  # type: ignore[arg-type]
+    run = WordRun(Path("nowhere"), config, vocabulary, labels, model, torch.device("cpu"))  # type: ignore[arg-type]
     counts = torch.eye(3).repeat_interleave(3, 0) * 38 + 2
     counts = torch.cat([torch.full((len(SPECIALS), 3), 100.0), counts])
     table = torch.cat([torch.zeros(len(SPECIALS), 3), torch.eye(3).repeat_interleave(3, 0)])

@@ -16,9 +16,9 @@ from wordward.explain.filtering import LESS, RARE, SILENT, Sensible
 from wordward.explain.kin import NOISE, RIDGE, Kin, Ridge
 from wordward.models import Classifier
 from wordward.runs.evidence import Evidence, evidence_in
-from wordward.runs.lstm import LstmRun
 from wordward.runs.reading import Row
 from wordward.runs.run import Run
+from wordward.runs.word_run import WordRun
 from wordward.runs.word_space import WordSpace
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 
@@ -32,7 +32,7 @@ def a_run() -> tuple[Run, Evidence, WordSpace]:
     vocabulary = Vocabulary((*SPECIALS, *WORDS), np.array([0, 0, 3, *[40] * len(WORDS)]))
     config = TrainConfig(task="classify", model=MODEL, perturbation=MethodSettings(epsilon=1.0, k=3))
     model = Classifier(len(vocabulary), 2, MODEL).eval()
-    run = LstmRun(Path("nowhere"), config, vocabulary, ("bad", "good"), model, torch.device("cpu"))
+    run = WordRun(Path("nowhere"), config, vocabulary, ("bad", "good"), model, torch.device("cpu"))
     of_good = [5.0, 35.0]
     counts = torch.tensor([[200.0, 200.0]] * len(SPECIALS) + [of_good] * 5 + [of_good[::-1]] * 5 + [of_good, [35, 5]])
     generator = torch.Generator().manual_seed(0)
@@ -102,7 +102,7 @@ def test_contrast_is_what_the_new_word_says_for_the_rival_and_against_the_label(
     torch.testing.assert_close(doubting.of(row, LABEL).contrast(rivals, positions, toward), found - doubt)
 
 
-class OfPieces(LstmRun):
+class OfPieces(WordRun):
     """A run whose vocabulary is not that of its training texts, as a Transformer's is."""
 
     @property

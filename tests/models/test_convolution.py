@@ -11,7 +11,7 @@ from wordward.models import Convolution
 from wordward.models.convolution import WIDTHS
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.settings import MethodSettings
-from wordward.runs.lstm import adversary_of
+from wordward.runs.word_run import adversary_of
 from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train.yardstick import fit_linear

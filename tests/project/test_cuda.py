@@ -27,9 +27,9 @@ from wordward.perturbation.nearest import GROUP, nearest
 from wordward.perturbation.recipes import RECIPES, parse_methods
 from wordward.perturbation.space import HELD, Neighbors
 from wordward.perturbation.tap import Tap, gradient_at
-from wordward.runs.lstm import adversary_of
 from wordward.runs.opening import load_run
 from wordward.runs.scoring import probabilities
+from wordward.runs.word_run import adversary_of
 from wordward.text.corpus import AT_ONCE, Corpus, Stream, evaluation_batches
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train.graphed import GraphedWindow

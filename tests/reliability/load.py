@@ -31,13 +31,13 @@ from serving import serving
 
 from wordward.config.settings import MethodSettings, ModelSettings, TrainConfig
 from wordward.models import Classifier
-from wordward.runs.lstm import LstmRun
+from wordward.runs.word_run import WordRun
 from wordward.text.vocabulary import Vocabulary
 
 WORDS, HIDDEN, LENGTH = 7_500, 128, 60  # as of the demo's model; words of a text
 
 
-def a_model(folder: Path) -> LstmRun:
+def a_model(folder: Path) -> WordRun:
     """A model of the demo's size that has learnt nothing."""
     import torch
 
@@ -45,7 +45,7 @@ def a_model(folder: Path) -> LstmRun:
     vocabulary, sizes = Vocabulary.build([words] * 2), ModelSettings(dim=HIDDEN, hidden=HIDDEN, head=30)
     config = TrainConfig(model=sizes, perturbation=MethodSettings(epsilon=1.0, k=10))
     model = Classifier(len(vocabulary), 2, sizes).eval()
-    return LstmRun(folder, config, vocabulary, ("bad", "good"), model, torch.device("cpu"))
+    return WordRun(folder, config, vocabulary, ("bad", "good"), model, torch.device("cpu"))
 
 
 async def _asked(port: int, question: str, connections: int, seconds: float) -> tuple[Counter[str], list[float]]:

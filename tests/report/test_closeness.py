@@ -13,10 +13,10 @@ from wordward.config.settings import DataSettings, ModelSettings, TrainConfig, T
 from wordward.models import Classifier
 from wordward.report.closeness import _opposite_pairs, _speaks_against, opposites
 from wordward.runs import checkpoint
-from wordward.runs.lstm import LstmRun
 from wordward.runs.neighbors import nearest_words
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
+from wordward.runs.word_run import WordRun
 from wordward.text.vocabulary import Vocabulary
 from wordward.train.data import prepare
 from wordward.train.trainer import Trainer
@@ -40,7 +40,7 @@ def toy(folder: Path, *, counts: bool = True) -> Run:
         folder.mkdir(exist_ok=True)
         checkpoint.save_class_counts(folder, table, vocabulary)
         (folder / "labels.txt").write_text('"negative"\n"positive"\n')
-    return LstmRun(folder, config, vocabulary, ("negative", "positive"), classifier, torch.device("cpu"))
+    return WordRun(folder, config, vocabulary, ("negative", "positive"), classifier, torch.device("cpu"))
 
 
 def place(table: torch.Tensor, vocabulary: Vocabulary, degrees: dict[str, float]) -> torch.Tensor:

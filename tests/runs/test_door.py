@@ -13,11 +13,11 @@ import wordward
 from wordward.attack import Attacked, AttackSettings, attack
 from wordward.config import DataSettings, TextSettings, TrainConfig, TrainingSettings
 from wordward.explain import Explanations, explain
-from wordward.runs.lstm import LstmRun
 from wordward.runs.prediction import Prediction
 from wordward.runs.run import Run
 from wordward.runs.scoring import Evaluation
 from wordward.runs.transformer import TransformerRun
+from wordward.runs.word_run import WordRun
 from wordward.train import train
 
 TEXTS = ["the film was warm and funny", "the film was dull"]
@@ -45,7 +45,7 @@ def run(folder: Path) -> Run:
 
 
 def test_one_class_for_each_kind_of_model(run: Run, folder: Path) -> None:
-    kind = TransformerRun if folder.parent.name.startswith("transformer") else LstmRun
+    kind = TransformerRun if folder.parent.name.startswith("transformer") else WordRun
     assert type(run) is kind
     assert isinstance(run, wordward.Run)
 

@@ -15,10 +15,10 @@ from wordward.models import Classifier, Tagger
 from wordward.perturbation import objective
 from wordward.runs import run as predicting
 from wordward.runs import scoring
-from wordward.runs.lstm import LstmRun
 from wordward.runs.run import Run
 from wordward.runs.run_folder import RunError, load_config
 from wordward.runs.scoring import probabilities, scores
+from wordward.runs.word_run import WordRun
 from wordward.support.device import pick_device
 from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import Vocabulary
@@ -32,7 +32,7 @@ def a_tagger(max_length: int | None) -> Run:
     torch.manual_seed(0)
     model = Tagger(len(vocabulary), 2, MODEL).eval()
     settings = TrainConfig(task="tag", text=TextSettings(max_length=max_length), model=MODEL)
-    return LstmRun(Path("nowhere"), settings, vocabulary, ("c", "i"), model, torch.device("cpu"))
+    return WordRun(Path("nowhere"), settings, vocabulary, ("c", "i"), model, torch.device("cpu"))
 
 
 def test_a_tagger_tags_every_token_however_few_it_was_trained_on() -> None:
@@ -58,7 +58,7 @@ def test_a_classifier_still_reads_only_so_many_words() -> None:
     vocabulary = Vocabulary.build([SENTENCE] * 3)
     settings = TrainConfig(task="classify", text=TextSettings(max_length=3), model=MODEL)
     model = Classifier(len(vocabulary), 2, MODEL).eval()
-    run = LstmRun(Path("nowhere"), settings, vocabulary, ("bad", "good"), model, torch.device("cpu"))
+    run = WordRun(Path("nowhere"), settings, vocabulary, ("bad", "good"), model, torch.device("cpu"))
     assert len(run.encode([Example(" ".join(SENTENCE))], labelled=False).rows[0]) == 4  # with <eos>
     first, second = run.predict([" ".join(SENTENCE), " ".join(SENTENCE[:3])])
     assert first.probabilities == second.probabilities

@@ -9,7 +9,7 @@ from wordward.datasets import Example
 from wordward.explain.explainer import explain
 from wordward.explain.explanation import Place
 from wordward.explain.swaps import apply
-from wordward.runs import lstm
+from wordward.runs import word_run
 
 ODD = (
     Example("Zyx: the CAST,  qqq was  dull!"),
@@ -48,7 +48,7 @@ def test_many_texts_are_read_as_alone_without_looking_for_the_places_of_their_wo
     readings = [run.read(Example(text)) for text in texts]
     words = {False: [reading.words for reading in readings], True: [len(reading.spans) for reading in readings]}
     assert words[True][3] == (2 if unknown == "unk" else 0)
-    monkeypatch.setattr(lstm, "word_spans", pytest.fail)
+    monkeypatch.setattr(word_run, "word_spans", pytest.fail)
     for known, counts in words.items():
         wanted = [each.ids.tolist() if count else None for each, count in zip(readings, counts, strict=True)]
         assert [None if row is None else row.tolist() for row in run.rows_of(texts, known=known)] == wanted

@@ -10,7 +10,7 @@ from torch import Tensor
 from wordward.config.settings import MethodSettings, ModelSettings, TrainingSettings, filled
 from wordward.models import Classifier, Tagger
 from wordward.perturbation.recipes import parse_methods
-from wordward.runs.lstm import adversary_of
+from wordward.runs.word_run import adversary_of
 from wordward.text.corpus import Batch
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train.step import Stepper

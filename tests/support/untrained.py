@@ -13,8 +13,8 @@ from wordward.config.settings import (
     TrainingSettings,
 )
 from wordward.models import Classifier, Tagger
-from wordward.runs.lstm import LstmRun
 from wordward.runs.run import Run
+from wordward.runs.word_run import WordRun
 from wordward.text.vocabulary import Vocabulary
 
 SENTENCE = "the cast was good and the ending was dull".split()
@@ -33,4 +33,4 @@ def a_run(*, task: str = "classify", k: int | None = None, min_count: int = 1, *
         training=TrainingSettings(min_candidate_count=min_count),
     )
     model = kind(len(vocabulary), len(labels), MODEL).eval()
-    return LstmRun(Path("runs/mine"), settings, vocabulary, labels, model, torch.device("cpu"))
+    return WordRun(Path("runs/mine"), settings, vocabulary, labels, model, torch.device("cpu"))

@@ -14,8 +14,8 @@ from wordward.config.settings import ModelSettings, TextSettings, TrainConfig, T
 from wordward.datasets import Example
 from wordward.explain.kin import Kin
 from wordward.runs.evidence import evidence_of
-from wordward.runs.lstm import LstmRun
 from wordward.runs.opening import load_run
+from wordward.runs.word_run import WordRun
 from wordward.text.spelling import BEGINNING, beginnings_of
 from wordward.text.vocabulary import SPECIALS, UNK
 from wordward.train import choosing
@@ -47,10 +47,10 @@ def config(**settings: Any) -> TrainConfig:
 
 
 @pytest.fixture
-def trained(tmp_path: Path) -> LstmRun:
+def trained(tmp_path: Path) -> WordRun:
     train(config(), tmp_path / "run", train=inflected(120), quiet=True)
     run = load_run(tmp_path / "run")
-    assert isinstance(run, LstmRun)
+    assert isinstance(run, WordRun)
     return run
 
 
@@ -59,7 +59,7 @@ def unseen(ending: str) -> list[Example]:
     return [Example(f"the film was {word}{ending}", label) for label, words in labelled for word in words]
 
 
-def test_words_that_no_text_has_are_read_as_what_they_begin_with(trained: LstmRun) -> None:
+def test_words_that_no_text_has_are_read_as_what_they_begin_with(trained: WordRun) -> None:
     words = trained.vocabulary
     texts = unseen("ishness")
     assert not any(example.text.split()[-1] in words for example in texts)
@@ -70,7 +70,7 @@ def test_words_that_no_text_has_are_read_as_what_they_begin_with(trained: LstmRu
     assert plain.evaluate(texts).scores["error"].value == 0.5
 
 
-def test_alone_equals_in_a_padded_batch_and_another_opening(trained: LstmRun) -> None:
+def test_alone_equals_in_a_padded_batch_and_another_opening(trained: WordRun) -> None:
     texts = [
         "the film was warmishness",
         "this story was blandishness and dulls , said their friend of mine",
@@ -83,7 +83,7 @@ def test_alone_equals_in_a_padded_batch_and_another_opening(trained: LstmRun) ->
             assert alone.probabilities == pytest.approx(found.probabilities, abs=1e-6)
 
 
-def test_training_leaves_forms_as_they_were(trained: LstmRun) -> None:
+def test_training_leaves_forms_as_they_were(trained: WordRun) -> None:
     table, dim = trained.model.words.table.weight, trained.config.model.dim
     forms = table[trained.vocabulary.plain :]
     assert len(forms) == len(trained.vocabulary) - trained.vocabulary.plain > 0
@@ -91,7 +91,7 @@ def test_training_leaves_forms_as_they_were(trained: LstmRun) -> None:
     assert forms[:, dim:].abs().max() > 0
 
 
-def test_an_explanation_claims_nothing_of_them_and_no_word_is_pulled_toward_one(trained: LstmRun) -> None:
+def test_an_explanation_claims_nothing_of_them_and_no_word_is_pulled_toward_one(trained: WordRun) -> None:
     found = trained.explain(["the film was warmishness and cold"], words="any")[0]
     places = {place.word: place for place in found.places}
     assert [word for word, place in places.items() if not place.known] == ["warmishness", "cold"]

@@ -16,8 +16,8 @@ from wordward.datasets import Example
 from wordward.explain.kin import Kin
 from wordward.runs.evidence import Evidence, evidence_of
 from wordward.runs.input_table import vectors_of
-from wordward.runs.lstm import LstmRun
 from wordward.runs.opening import load_run
+from wordward.runs.word_run import WordRun
 from wordward.text.vocabulary import UNK
 from wordward.train import building
 from wordward.train.augmenting import Augmenter
@@ -43,14 +43,14 @@ def config(vectors: Path, **settings: Any) -> TrainConfig:
 
 
 @pytest.fixture
-def trained(vectors: Path, tmp_path: Path) -> LstmRun:
+def trained(vectors: Path, tmp_path: Path) -> WordRun:
     train(config(vectors), tmp_path / "run", train=reviews(120), quiet=True)
     run = load_run(tmp_path / "run")
-    assert isinstance(run, LstmRun)
+    assert isinstance(run, WordRun)
     return run
 
 
-def test_words_that_no_text_has_are_known_by_their_vectors(trained: LstmRun) -> None:
+def test_words_that_no_text_has_are_known_by_their_vectors(trained: WordRun) -> None:
     words = trained.vocabulary
     assert set(UNSEEN) <= set(words.words)
     assert not {"x", "##ing", "Bright"} & set(words.words)
@@ -62,7 +62,7 @@ def test_words_that_no_text_has_are_known_by_their_vectors(trained: LstmRun) -> 
     assert found.places[3].known
 
 
-def test_training_leaves_them_as_they_were(trained: LstmRun, vectors: Path) -> None:
+def test_training_leaves_them_as_they_were(trained: WordRun, vectors: Path) -> None:
     words, dim = trained.vocabulary, 8
     table = trained.model.words.table.weight.detach()
     counted = [word for word in words.words[3:] if words.counts[words[word]] and word in PIECES]
@@ -77,7 +77,7 @@ def test_training_leaves_them_as_they_were(trained: LstmRun, vectors: Path) -> N
     assert np.abs(table[words["warm"], :dim].numpy() - seen).max() > 0.01
 
 
-def test_what_they_speak_for_is_foretold_by_their_vectors(trained: LstmRun) -> None:
+def test_what_they_speak_for_is_foretold_by_their_vectors(trained: WordRun) -> None:
     good, bad = (trained.model.words.table.weight[trained.vocabulary[word], 8:] for word in UNSEEN)
     label = trained.labels.index("good")
     assert good[label] > good[1 - label]
@@ -91,7 +91,7 @@ def test_of_many_texts_words_speak_for_themselves_alone(
     for count, spoken in ((30, True), (60, False)):
         train(config(vectors, epochs=1), tmp_path / f"{count}", train=reviews(count), quiet=True)
         run = load_run(tmp_path / f"{count}")
-        assert isinstance(run, LstmRun)
+        assert isinstance(run, WordRun)
         assert bool(run.model.words.table.weight[run.vocabulary["splendid"], 8:].any()) == spoken
 
 
@@ -101,7 +101,7 @@ def test_words_without_a_vector_speak_only_by_texts_that_have_them(vectors: Path
     others = ["the film was qqq dreadful"] * 3
     train(asked, tmp_path / "run", train=texts, dev=reviews(9), unlabelled=others, quiet=True)
     run = load_run(tmp_path / "run")
-    assert isinstance(run, LstmRun)
+    assert isinstance(run, WordRun)
     spoken = {word: run.model.words.table.weight[run.vocabulary[word], 8:] for word in ("zzz", "qqq", "dreadful")}
     assert len({"zzz", "qqq"} & set(run.vocabulary.words)) == 2  # known, though no piece has their letters
     assert not spoken["qqq"].any()
@@ -109,7 +109,7 @@ def test_words_without_a_vector_speak_only_by_texts_that_have_them(vectors: Path
     assert spoken["dreadful"].any()
 
 
-def test_they_do_not_blur_what_words_near_each_other_speak_for(trained: LstmRun) -> None:
+def test_they_do_not_blur_what_words_near_each_other_speak_for(trained: WordRun) -> None:
     known, evidence = trained.vocabulary["splendid"], evidence_of(trained)
     assert evidence is not None
     without = replace(trained, vocabulary=trained.vocabulary.first(known))
@@ -124,7 +124,7 @@ def test_only_where_all_words_of_the_texts_are_known(text: dict[str, Any], vecto
     assert not set(UNSEEN) & set(load_run(tmp_path / "run").learnt.words)
 
 
-def test_what_an_attack_put_in_is_read_as_training_reads(trained: LstmRun) -> None:
+def test_what_an_attack_put_in_is_read_as_training_reads(trained: WordRun) -> None:
     reader = replace(trained, vocabulary=trained.vocabulary.first(trained.vocabulary["splendid"]))
     given = [Example("the splendid film", "good")] * 3
     found = Augmenter(trained, given, TrainingSettings(augment=2), quiet=True, reader=reader)

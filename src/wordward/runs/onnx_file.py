@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from wordward.perturbation.modes import evaluating
 from wordward.runs import run_folder
 from wordward.runs.external_run import ExternalRun
-from wordward.runs.lstm import LstmRun
 from wordward.runs.run import Run
+from wordward.runs.word_run import WordRun
 from wordward.support.errors import MissingExtraError, RunError
 from wordward.support.files import whole
 from wordward.text.vocabulary import PAD, SPECIALS
@@ -74,8 +74,8 @@ def export_onnx(run: Run, path: str | Path) -> Path:
 
 def _check(run: Run) -> None:
     """Refuse what cannot be written."""
-    if not isinstance(run, LstmRun) or run.tagging:
-        own = run.trained_here and not isinstance(run, LstmRun)
+    if not isinstance(run, WordRun) or run.tagging:
+        own = run.trained_here and not isinstance(run, WordRun)
         what = (
             "is a tagger" if run.tagging else "holds a Hugging Face model" if own else "was not trained by wordward"
         )

@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from wordward.config.settings import TrainConfig
-from wordward.runs import black_box, external, lstm, run_folder, transformer
+from wordward.runs import black_box, external, run_folder, transformer, word_run
 from wordward.runs.external_run import ExternalRun
 from wordward.runs.external_words import CountedWords
 from wordward.runs.label_cells import meant
@@ -40,7 +40,7 @@ def load_run(path: str | Path, *, device: str = "auto", positive: str | None = N
     `positive`: a tagger's tag whose F0.5 counts and which attacks make it miss, instead of the one of its training.
     """
     config = run_folder.load_config(path, TrainConfig)
-    kind = lstm if config.transformer is None else transformer
+    kind = word_run if config.transformer is None else transformer
     return with_positive(kind.open_run(Path(path), config, pick_device(device)), positive)
 
 

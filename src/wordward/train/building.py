@@ -12,7 +12,7 @@ from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.recipes import parse_methods
 from wordward.perturbation.settings import MethodSettings
 from wordward.runs import initialization
-from wordward.runs.lstm import adversary_of
+from wordward.runs.word_run import adversary_of
 from wordward.support.console import say, waiting
 from wordward.text.vocabulary import UNK
 from wordward.train.data import Data

@@ -25,7 +25,7 @@ from wordward.text.loading import InMemory, labelled_examples, split_examples, u
 from wordward.text.on_disk import Texts, store
 from wordward.text.scripts import fitting
 from wordward.text.vocabulary import UNK, Vocabulary
-from wordward.train.final_test import check_test_texts
+from wordward.train.evaluation_texts import check_test_texts
 from wordward.train.known_words import read_vocabulary, vocabulary_for
 from wordward.train.label_warnings import warn_of_labels
 from wordward.train.word_contexts import capitals

@@ -28,7 +28,7 @@ from wordward.text.tokenizers import split_words
 from wordward.text.vocabulary import Vocabulary
 from wordward.text.word_pieces import candidate_ids, check_size
 from wordward.train.data import Data, settle
-from wordward.train.final_test import check_test_texts
+from wordward.train.evaluation_texts import check_test_texts
 from wordward.train.label_warnings import warn_of_labels
 from wordward.train.lora import add_lora
 

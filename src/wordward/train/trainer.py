@@ -13,9 +13,9 @@ import torch
 from wordward.config.settings import TrainConfig
 from wordward.perturbation.objective import Average
 from wordward.runs import checkpoint
-from wordward.runs.lstm import LstmRun
 from wordward.runs.metrics import Interval
 from wordward.runs.scoring import probabilities, scores
+from wordward.runs.word_run import WordRun
 from wordward.support.console import progress
 from wordward.support.device import pick_device
 from wordward.support.distributed import ALONE, Team
@@ -69,7 +69,7 @@ class Trainer:
 
     def _make_augmenter(self) -> Augmenter:
         data = self.data
-        run = LstmRun(self.folder, self.config, data.learnt, data.classes, self.model, self.device)
+        run = WordRun(self.folder, self.config, data.learnt, data.classes, self.model, self.device)
         reader = replace(run, vocabulary=data.learnt.first(data.met))
         given = data.examples, self.config.training
         return Augmenter(run, *given, quiet=self.quiet, team=self.team, reader=reader)

@@ -1,4 +1,4 @@
-"""A run whose model is one of the paper's: it reads words, each as one id."""
+"""A run whose model reads words, each as one id: the paper's LSTMs, and a convolution."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from wordward.text.vocabulary import SPECIALS, Vocabulary
 
 
 @dataclass(frozen=True, repr=False)
-class LstmRun(Run):
+class WordRun(Run):
     """A classifier or tagger of the paper."""
 
     vocabulary: Vocabulary
@@ -178,14 +178,14 @@ def _writable(vocabulary: Vocabulary, tokenizer: str, lowercase: bool) -> np.nda
     return np.array(writable)
 
 
-def open_run(path: Path, config: TrainConfig, device: torch.device) -> LstmRun:
+def open_run(path: Path, config: TrainConfig, device: torch.device) -> WordRun:
     """The best model of a run folder."""
     vocabulary, labels = run_folder.load_vocabulary(path), run_folder.load_labels(path)
     make = partial(network, config, vocabulary, len(labels), tagging=config.task == "tag")
     checkpoint.check_fits(path / run_folder.WEIGHTS, make)
     model = make()
     checkpoint.load_weights(path, model, vocabulary)
-    return LstmRun(path, config, vocabulary, labels, model.to(device).eval(), device)
+    return WordRun(path, config, vocabulary, labels, model.to(device).eval(), device)
 
 
 def adversary_of(method: Method, model: Model, vocabulary: Vocabulary, min_candidate_count: int) -> Adversary:
