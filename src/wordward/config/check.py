@@ -21,17 +21,18 @@ class CheckLimits:
     """
 
     min_accuracy: float | None = None
-    """Least share of texts predicted right."""
+    """Smallest share of texts that must be predicted right."""
     min_accuracy_under_attack: float | None = None
-    """Least share of all texts predicted right whatever the largest number of edits, as far as an attack finds."""
+    """Smallest share of all texts that must be predicted right under the largest number of edits."""
     max_flip_rate: float | None = None
-    """Greatest share of the attacked texts, those predicted right, that edits flip; with `target` only its texts."""
+    """Largest share of the attacked texts (those predicted right; with `target` only its texts) that edits may
+    flip."""
     max_false_positives: float | None = None
-    """Greatest share of the texts of other labels that get the label of `target`."""
+    """Largest share of the texts of other labels that may get the label of `target`."""
     min_recall: float | None = None
-    """Least share of the texts of `target` that are found."""
+    """Smallest share of the texts of `target` that must be found."""
     min_recall_under_attack: float | None = None
-    """The same whatever the largest number of edits, as far as an attack finds."""
+    """The same under the largest number of edits."""
 
     def __post_init__(self) -> None:
         """Refuse what is no share."""
@@ -55,20 +56,21 @@ class CheckSettings:
     """
 
     attack: AttackSettings = field(default_factory=lambda: AttackSettings(sense="kept"))
-    """How words to edit are looked for; by default edits keep the sense: others ought to change the prediction."""
+    """How an attack searches for edits. By default only edits that keep the sense are made, since others should
+    change the prediction."""
     limits: CheckLimits = field(default_factory=CheckLimits)
     against: Annotated[str | None, tyro.conf.arg(metavar="EARLIER.json")] = None
-    """The JSON file of an earlier check: it falls short if it is worse than that on the same texts beyond chance
-    (McNemar's exact test, p below 0.05), as it stands or under the largest number of edits."""
+    """The JSON file of an earlier check: the model falls short if it is worse than then on the same texts, beyond
+    chance (McNemar's exact test, p below 0.05), on the texts as they are or under the largest number of edits."""
     target: Annotated[Name, tyro.conf.arg(metavar="LABEL")] = None
-    """The label that counts as found, as a guard's: other texts that get it are false positives, and the flip rate is
-    of its texts alone. A tagger's is its positive tag."""
+    """The label that a guard looks for: other texts that get it are false positives, and the flip rate counts its
+    texts alone. For a tagger this is its positive tag."""
     threshold: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
-    """The probability of `target` from which a text is flagged: only flagged texts of that label are attacked, and
-    one flips where it falls below."""
+    """The probability of `target` from which a text is flagged. Only flagged texts of that label are attacked, and
+    a text flips if its probability falls below."""
     false_positive_rate: Annotated[float | None, tyro.conf.arg(metavar="RATE")] = None
-    """In place of `threshold`: the share of the other texts that may be flagged. The lowest threshold that keeps to
-    it is found on the texts and told; take it as `threshold` for texts that it was not found on."""
+    """In place of `threshold`: the share of the other texts that may be flagged. The lowest threshold with at most
+    that share is found on these texts and shown; give it as `threshold` for texts that it was not found on."""
     budgets: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N ...")] = (1, 2, 4)
     """Numbers of edits to measure accuracy under; the largest is how many a text may get."""
 

@@ -18,11 +18,11 @@ class ModelSettings(TracksGiven):
     """
 
     kind: Literal["auto", "lstm", "convolution", "spelling"] = "auto"
-    """lstm: the paper's model. convolution: phrases of up to three words beside what each word speaks for, the best
-    of our own on few texts; labels only. spelling: the Bi-LSTM, and beside it what the letters of a word and its
-    neighbours tell, of unknown words too; tags only. auto: lstm if any size, `pretrained` or a corpus is given; else
-    what suits texts and machine: a small Transformer that is installed, or convolution (for tags: spelling), each
-    with settings that suit, where they are not given; the choice is shown."""
+    """lstm: the paper's model. convolution: a convolution over phrases of up to three words, beside a linear model on
+    words; the best of our own on few texts; for labels only. spelling: the Bi-LSTM beside a linear model on the
+    spelling of words and their neighbours; for tags only. auto: lstm if any size, `pretrained` or a corpus is given;
+    else what suits texts and machine, with settings that suit where none are given: a small Transformer if one is
+    installed, else convolution (for tags: spelling). The choice is shown."""
     dim: int = 256
     """Length of a word vector."""
     hidden: int = 1024
@@ -38,7 +38,7 @@ class ModelSettings(TracksGiven):
     into the LSTM's weights: training is slower, but more stable from a large language model."""
 
     pairs: bool = False
-    """Beside the words of a convolution also pairs of neighbouring words speak for a class."""
+    """Let the linear model of a convolution read pairs of neighbouring words, too."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used."""
