@@ -32,7 +32,7 @@ class CrossCheck:
     runs: tyro.conf.Positional[tuple[str, ...]]
     """Run folders that label texts."""
     limit: int = 200
-    """Texts to attack, those that `wordward attack --limit` draws."""
+    """Texts to attack: a random but fixed selection."""
     seed: int = 0
     """Of the letters that the attack draws."""
     unknown: bool = False

@@ -23,6 +23,7 @@ from wordward.attack.wording import stretches, telling
 from wordward.cli.main import main
 from wordward.config.settings import TrainConfig
 from wordward.config.toml import to_toml
+from wordward.datasets import hold_out, read, sample
 from wordward.runs import run_folder
 from wordward.runs.opening import load_run
 from wordward.runs.run import Run
@@ -244,6 +245,25 @@ def test_an_attack_goes_on_where_it_was_stopped(
     stop_after[0] = 30
     assert main([*command, "--out", str(cut), "--max-swaps", "2", "--force"]) == 0
     assert len(lines(cut)) == 30
+
+
+def test_some_texts_of_the_training_file_are_not_those_held_out(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, file, kinds = str(folder / "run"), str(folder / "reviews.csv"), ["--device", "cpu", "--quiet"]
+    labelled = [each for each in read(file)]
+    _, held = hold_out(labelled, 0.1, seed=0)
+    drawn = [each.text for each in sample(labelled, 12, apart=True)]
+    assert not set(drawn) <= {each.text for each in held}
+    some, found = [*kinds, "--limit", "12"], tmp_path / "attacked.jsonl"
+    assert main(["attack", run, file, *some, "--out", str(found)]) == 0
+    assert [line["text"] for line in lines(found)] == drawn
+    assert main(["explain", run, "--file", file, *some, "--json", str(tmp_path / "e.jsonl")]) == 0
+    assert list(dict.fromkeys(line["text"] for line in lines(tmp_path / "e.jsonl"))) == list(dict.fromkeys(drawn))
+    assert main(["check", run, file, *some, "--sense", "any", "--json", str(tmp_path / "c.json")]) == 0
+    assert main(["check", run, file, *kinds, "--sense", "any", "--json", str(tmp_path / "all.json")]) == 0
+    each, of = (json.loads((tmp_path / name).read_text())["each"] for name in ("c.json", "all.json"))
+    assert each == [of[labelled.index(one)] for one in sample(labelled, 12, apart=True)]
 
 
 def test_the_command_shows_what_predict_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

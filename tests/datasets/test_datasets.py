@@ -608,6 +608,14 @@ class TestExamples:
     def test_a_draw_without_labels_is_at_random(self):
         assert sample(range(10), 3, in_order=False) == np.random.default_rng(0).permutation(10)[:3].tolist()
 
+    def test_a_draw_apart_is_independent_of_what_is_held_out(self):
+        _, held = hold_out(range(500), 0.1, seed=0)
+        assert set(sample(range(500), 40)) <= set(held)
+        shared = len(set(held) & set(chosen := sample(range(500), 40, apart=True)))
+        assert shared <= 10  # 4 are expected
+        assert chosen == sample(range(500), 40, apart=True)
+        assert chosen != sample(range(500), 40, apart=True, seed=1)
+
     def test_shared_texts_are_dropped_whatever_their_blanks(self):
         examples = [Example("a  b"), Example("A b"), Example("c"), Example("c")]
         assert drop_shared(examples, [Example(" a\nb", "x")]) == examples[1:]

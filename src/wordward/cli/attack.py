@@ -94,13 +94,13 @@ class Attack:
             whole = self._examples(runs, self.given[0])
             warn(*runs)
             with naming(self.given[0]), holding(self, "figure"):
-                self._models([judged(self, run, whole) for run in runs], sample(whole, self.limit))
+                self._models([judged(self, run, whole) for run in runs], sample(whole, self.limit, apart=True))
             return
         run = opened(self, self.given[0])
         whole = self._examples([run], None if self.text else self.given[1])
         warn(run)
         with naming(None if self.text else self.given[1]), holding(self, "out", "csv"):
-            run, examples = judged(self, run, whole), sample(whole, self.limit)
+            run, examples = judged(self, run, whole), sample(whole, self.limit, apart=True)
             say_cut(run, examples, quiet=self.quiet)
             self._guides(run, examples) if self.guides else self._attack(run, examples)
 

@@ -57,7 +57,7 @@ class Augment:
         examples = texts_of(run, self.data, quiet=self.quiet, **vars(self.columns))
         warn(run)
         with naming(self.data), holding(self, "out"):
-            some = sample(examples, self.limit)
+            some = sample(examples, self.limit, apart=True)
             say_cut(run, some, quiet=self.quiet)
             results = self._attack(judged(self, run, examples), some)
             found = augmented(results)

@@ -73,7 +73,7 @@ class Check:
 
         run = opened(self, self.model)
         whole = self._examples(run)
-        examples = sample(whole, self.limit)
+        examples = sample(whole, self.limit, apart=True)
         warn(run)
         with naming(self.texts), holding(self, *FILES):
             say_cut(run, examples, quiet=self.quiet)

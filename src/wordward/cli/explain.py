@@ -167,11 +167,11 @@ class Explain:
 
         if source := self._source(run):
             check_texts(self.text, source)
-            examples = sample(self._read(run, source), self.limit)
+            examples = sample(self._read(run, source), self.limit, apart=True)
         else:
             self._hint()
             texts = (*self.texts, *self.text) or [line for lines in standard_input() for line in lines]
-            examples = sample([Example(text) for text in texts], self.limit)
+            examples = sample([Example(text) for text in texts], self.limit, apart=True)
         for number, example in enumerate(examples, start=1):
             try:
                 example.text.encode()

@@ -74,7 +74,7 @@ class Yardsticks:
         from wordward.datasets import sample
 
         texts = texts_of(run, self.given[-1], quiet=self.quiet, **vars(self.columns))
-        numbers = sample(range(len(texts)), self.limit)
+        numbers = sample(range(len(texts)), self.limit, apart=True)
         if self.held_out is not None:
             apart = texts_of(run, self.held_out, quiet=self.quiet, **vars(self.columns))
         else:

@@ -149,6 +149,7 @@ def sample(
     seed: int = 0,
     labels: Callable[[Item], Collection[Hashable]] | None = None,
     in_order: bool = True,
+    apart: bool = False,
 ) -> list[Item]:
     """Draw some of the items at random, with one seed always the same.
 
@@ -158,6 +159,8 @@ def sample(
         seed: Seed of the draw.
         labels: Gives the labels of an item; none is lost where `limit` leaves room for all.
         in_order: Whether they come in their original order, or else as drawn.
+        apart: Draw independently of `hold_out` with the same seed, which else holds out just what is drawn here: for
+            texts to measure a model on that may have been trained on others of them.
 
     Returns:
         The items drawn; where `limit` leaves none out, all in their original order.
@@ -169,7 +172,7 @@ def sample(
     """
     if limit is None or len(items) <= limit:
         return list(items)
-    order = np.random.default_rng(seed).permutation(len(items))
+    order = np.random.default_rng([seed, 1] if apart else seed).permutation(len(items))
     if labels is not None:
         seen: set[Hashable] = set()
         new = np.zeros(len(items), dtype=bool)  # in that order: whether an item has a label that no earlier one has

@@ -84,7 +84,7 @@ def gather(
     if fewer:
         say(fewer, quiet=quiet)
     # With seed 0 those of `wordward attack` with a limit.
-    to_attack = sample(texts, attacked, seed=settings.seed)
+    to_attack = sample(texts, attacked, seed=settings.seed, apart=True)
     subjects = [replace(each, edits=settings.edits) for each in subjects]
     subjects = [replace(each, attacks=_attacks(each, to_attack, quiet=quiet)) for each in subjects]
     say("measuring what pulls tell", quiet=quiet)
