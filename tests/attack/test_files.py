@@ -118,6 +118,26 @@ def test_summary_by_hand() -> None:
     assert summarise([Attacked("fine", "fine", "good", words=1)]).accuracy is None  # no true label, no accuracy
 
 
+def test_what_few_words_cannot_tell_is_not_a_measured_0() -> None:
+    unknown = replace(FLIPPED, changes=tuple(replace(change, sense="unknown") for change in FLIPPED.changes))
+    kept = replace(FLIPPED, changes=FLIPPED.changes[1:])
+    assert summarise([FLIPPED, KEPT], few=True) == summarise([FLIPPED, KEPT])  # known to change the sense
+    enough = summarise([FLIPPED, unknown, kept, KEPT], few=True)
+    assert (enough.unmeasured, enough.success_sense_kept and enough.success_sense_kept.value) == ("", 0.25)
+    summary = summarise([FLIPPED, unknown, unknown, kept, KEPT], few=True)
+    told = "of 4 flipped texts 1 are known to keep the sense, and of 2 it is unknown"
+    assert summary.unmeasured == f"with sense kept is not measured: few words can be judged, so {told}"
+    assert summary.success is not None
+    assert summary.success_sense_kept is None
+    show([], summary, Console(file=(shown := io.StringIO()), width=100, no_color=True))
+    assert re.search("with sense kept +\N{EN DASH} *\n", shown.getvalue())
+    assert shown.getvalue().count(told) == 1
+    tried = replace(KEPT, tried=3)
+    assert summarise([KEPT, tried], few=True, sense="kept").success is not None
+    assert summarise([KEPT, KEPT, tried], few=True, sense="kept").success is None
+    assert summarise([KEPT, KEPT, tried], sense="kept").success is not None
+
+
 def test_the_most_telling_come_first_and_show_plainly() -> None:
     swap = Change(0, "of", "from", 0, 2, "kept")
     one = Attacked("of it", "from it", "a", before="a", after="b", changes=(swap,), outcome="flipped", words=2)
@@ -251,7 +271,7 @@ def test_some_texts_of_the_training_file_are_not_those_held_out(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, file, kinds = str(folder / "run"), str(folder / "reviews.csv"), ["--device", "cpu", "--quiet"]
-    labelled = [each for each in read(file)]
+    labelled = list(read(file))
     _, held = hold_out(labelled, 0.1, seed=0)
     drawn = [each.text for each in sample(labelled, 12, apart=True)]
     assert not set(drawn) <= {each.text for each in held}

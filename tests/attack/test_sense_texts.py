@@ -40,7 +40,14 @@ def test_an_attack_is_judged_by_texts_that_are_given(here: Path, capsys: pytest.
     assert senses(here / "by_many.jsonl") == {"changed"}
     assert "sense changed" in capsys.readouterr().out
     assert said("attack", "--sense-from", "many.csv", "--sense", "kept") == 0
-    assert "0.0%" in capsys.readouterr().out  # praise for blame is all that it could do
+    shown = capsys.readouterr().out  # praise for blame is all that it could do, and not a measured 0 %
+    assert shown.count("\N{EN DASH}") == 3
+    assert "\n\nnot measured: 6 of 6 texts to attack have no words that can be judged\n" in shown
+    assert said("attack", "--sense-from", "many.csv", "--sense", "kept", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["unmeasured"].startswith("not measured: 6 of 6")
+    assert [told[name] for name in ("accuracy_under_attack", "success", "success_sense_kept")] == [None] * 3
+    assert told["accuracy"]["value"] == 1
 
 
 def test_by_those_attacked_where_none_are(here: Path, capsys: pytest.CaptureFixture[str]):

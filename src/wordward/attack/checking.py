@@ -9,7 +9,7 @@ from wordward.attack.earlier import Earlier
 from wordward.attack.edits import not_made
 from wordward.attack.guard import Guard, check_guard, guard_at
 from wordward.attack.robustness import attack_all
-from wordward.attack.sense import few_to_judge_by, little_to_judge_by
+from wordward.attack.sense import few_to_judge_by, little_to_judge_by, unmeasured
 from wordward.attack.sense_texts import check_sense_from, more_to_judge_by, sense_fingerprint, with_sense_texts
 from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits, CheckSettings
@@ -19,8 +19,6 @@ from wordward.runs.label_cells import meant
 from wordward.runs.run import Run
 from wordward.support.console import say
 from wordward.support.errors import SettingError
-
-UNMEASURED = 0.5  # of the texts, without an edit to try for want of words to judge by: what holds then says nothing
 
 
 def check(
@@ -171,10 +169,9 @@ def _judgeable(run: Run, settings: AttackSettings, *, quiet: bool) -> tuple[Atta
 
 def _unmeasured(found: Check, run: Run) -> str:
     """Why accuracy under attack was not measured: too few texts have words that can be judged; else empty."""
-    attacked, untried = len(found.attacked), found.untried
-    if found.settings.sense != "kept" or few_to_judge_by(run) is None or untried <= UNMEASURED * attacked:
+    if found.settings.sense != "kept" or few_to_judge_by(run) is None:
         return ""
-    return f"not measured: {untried} of {attacked} texts to attack have no words that can be judged"
+    return unmeasured(found.attacked)
 
 
 def _check_measurable(run: Run, settings: CheckSettings, texts: Sequence[Example]) -> None:

@@ -13,6 +13,7 @@ by b, d = e_y(a) - e_y(b) is the evidence that is lost, and s its standard error
   unknown   else: the words are in too few training texts to tell, or the run kept no counts.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
@@ -20,7 +21,7 @@ from math import log
 import torch
 from torch import Tensor
 
-from wordward.attack.attacked import Sense
+from wordward.attack.attacked import Attacked, Sense
 from wordward.attack.negations import negates
 from wordward.explain.english import looks_english
 from wordward.runs.evidence import Evidence, by_share
@@ -30,6 +31,7 @@ from wordward.text.vocabulary import SPECIALS, Vocabulary
 STRONGER = log(2)  # evidence twice as strong
 SURE = 1.96  # standard errors
 FEW, OFTEN = 500, 5  # words to judge by, and labelled texts that must hold a word for it to tell
+UNMEASURED = 0.5  # of the texts: where words to judge by are few and so many texts lack them, a rate says nothing
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,27 @@ def little_to_judge_by(run: Run) -> str:
     which = "training" if run.trained_here else "labelled"
     few = f"only {words:,} words are in {OFTEN} {which} texts or more"
     return f"{few}, so the sense of few swaps can be judged; others are not made"
+
+
+def unmeasured(attacked: Sequence[Attacked]) -> str:
+    """Why an attack that had few words to judge by, and made only swaps that keep the sense, measured nothing: too
+    few texts had an edit to try; empty where enough had."""
+    untried = sum(not each.tried for each in attacked)
+    if untried <= UNMEASURED * len(attacked):
+        return ""
+    return f"not measured: {untried} of {len(attacked)} texts to attack have no words that can be judged"
+
+
+def unjudged(flipped: Sequence[Attacked]) -> str:
+    """Why an attack that had few words to judge by, and made any swaps, does not tell how many flips keep the sense:
+    of those that may, that of too many is unknown; empty where that of enough is known."""
+    unknown, kept = (sum(each.sense == sense for each in flipped) for sense in ("unknown", "kept"))
+    if unknown <= UNMEASURED * (unknown + kept):
+        return ""
+    return (
+        f"with sense kept is not measured: few words can be judged, so of {len(flipped)} flipped texts {kept} are "
+        f"known to keep the sense, and of {unknown} it is unknown"
+    )
 
 
 def make_judge(counts: Tensor, vocabulary: Vocabulary) -> Judge:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from wordward.attack.attacked import Attacked
+from wordward.attack.sense import unjudged, unmeasured
 from wordward.runs.metrics import Interval, share
 
 
@@ -34,6 +35,7 @@ class Summary:
     task: str = "classify"  # tag: accuracies are shares of the true errors that are flagged
     kinds: dict[str, KindSummary] = field(default_factory=dict)  # empty where words are swapped only
     cost: float | None = None  # mean number of characters changed in the flipped texts; None as there
+    unmeasured: str = ""  # why the rates that depend on the sense of edits are None, where few words can be judged
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers as a dict for `json.dumps`."""
@@ -52,10 +54,13 @@ def summarise(
     tagging: bool = False,
     seconds: float | None = None,
     timed: int = 0,
+    sense: str = "any",
+    few: bool = False,
 ) -> Summary:
     """Summarise results; the last `timed` of them took `seconds`, which gives the speed; `edits`: kinds allowed.
 
     `tagging`: whether they are a tagger's, of whose sentences without true tags and flags nothing else tells that.
+    `sense`: which edits were allowed; `few`: whether there were few words to judge them by.
     """
     read = [result for result in results if result.outcome != "unreadable"]
     attacked = [result for result in read if result.outcome != "wrong"]
@@ -65,6 +70,8 @@ def summarise(
     count, kept = len(attacked), sum(result.sense_kept for result in flipped)
     judged = any(change.sense != "unknown" for result in flipped for change in result.changes)
     told = judged or not (flipped or tagging)  # a tagger's are judged by corrections, where there are any
+    why = "" if not few else unmeasured(attacked) if sense == "kept" else unjudged(flipped)
+    rated = bool(count) and not (why and sense == "kept")
     kinds = {} if tuple(edits) == ("swap",) or not count else {kind: _kind(attacked, kind) for kind in edits}
     return Summary(
         texts=len(results),
@@ -72,9 +79,9 @@ def summarise(
         attacked=count,
         flipped=len(flipped),
         accuracy=before,
-        accuracy_under_attack=after,
-        success=share(len(flipped), count) if count else None,
-        success_sense_kept=share(kept, count) if count and told else None,
+        accuracy_under_attack=after if rated or not count else None,
+        success=share(len(flipped), count) if rated else None,
+        success_sense_kept=share(kept, count) if count and told and not why else None,
         share_changed=sum(result.share for result in flipped) / len(flipped) if flipped else None,
         swaps=sum(len(result.changes) for result in flipped) / len(flipped) if flipped else None,
         passes=sum(result.passes for result in results) / len(results) if results else 0.0,
@@ -82,6 +89,7 @@ def summarise(
         task="tag" if tagging else "classify",
         kinds=kinds,
         cost=sum(result.cost for result in flipped) / len(flipped) if flipped and kinds else None,
+        unmeasured=why,
     )
 
 

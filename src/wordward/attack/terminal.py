@@ -12,6 +12,8 @@ from wordward.attack.summary import Summary
 from wordward.attack.wording import AROUND, stretches, telling, told
 from wordward.support.wording import plain
 
+NONE = "\N{EN DASH}"  # in the place of a number that was not measured
+
 
 def show(
     results: Sequence[Attacked], summary: Summary, console: Console, *, count: int = 10, tag: str | None = None
@@ -19,6 +21,8 @@ def show(
     """Print the `count` most telling texts, then a table of the numbers; `tag` as in `show_texts`."""
     show_texts(telling(results)[:count], console, tag=tag)
     console.print(_table(summary, tag))
+    if summary.unmeasured:
+        console.print(f"\n{summary.unmeasured}", soft_wrap=True, highlight=False)
 
 
 def show_texts(results: Sequence[Attacked], console: Console, *, tag: str | None = None) -> None:
@@ -77,6 +81,8 @@ def _table(summary: Summary, tag: str | None) -> Table:
         if value is not None:
             interval = f"95 % interval {value.low:.1%} to {value.high:.1%}"
             table.add_row(title, f"{value.value:.1%}", interval)
+        elif summary.unmeasured and not (title.startswith(name) and summary.accuracy is None):
+            table.add_row(title, NONE, "")
     if summary.kinds:
         _add_kinds(table, summary)
     elif summary.swaps is not None:

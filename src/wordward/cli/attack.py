@@ -154,7 +154,7 @@ class Attack:
         from wordward.attack.attacker import attack, side_by_side
         from wordward.attack.edits import not_made
         from wordward.attack.files import from_record, write_csv
-        from wordward.attack.sense import little_to_judge_by
+        from wordward.attack.sense import few_to_judge_by, little_to_judge_by
         from wordward.attack.sense_texts import more_to_judge_by
         from wordward.attack.summary import summarise
         from wordward.attack.terminal import show, show_texts
@@ -190,7 +190,15 @@ class Attack:
             write_csv(self.csv, results)
         for path in filter(None, (self.out, self.csv)):
             say(f"wrote {path}", quiet=self.quiet)
-        summary = summarise(results, edits=self.settings.edits, tagging=run.tagging, seconds=seconds, timed=new)
+        summary = summarise(
+            results,
+            edits=self.settings.edits,
+            tagging=run.tagging,
+            seconds=seconds,
+            timed=new,
+            sense=self.settings.sense,
+            few=few_to_judge_by(run) is not None,
+        )
         if self.json:
             print(json.dumps({"run": str(run.folder), **summary.as_dict()}))
         elif self.text:
