@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from any_model import Guard, good, word_vectors
@@ -16,7 +17,7 @@ from wordward.attack import AttackSettings, Check, CheckLimits, CheckSettings, c
 from wordward.attack.conditions import limited
 from wordward.cli.check_output import show
 from wordward.report import card, check_page, junit
-from wordward.report.checked import rows
+from wordward.report.checked import rows, verdict
 from wordward.runs.metrics import mcnemar, share
 from wordward.runs.run import Run
 from wordward.support.errors import DataError, SettingError
@@ -314,7 +315,9 @@ def test_how_little_there_is_to_judge_by_is_told_wherever_the_numbers_are(run: R
         assert "caveat" not in junit(settled)
 
 
-def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run, capsys: pytest.CaptureFixture[str]):
+def test_what_most_texts_have_no_words_to_judge_for_neither_holds_nor_falls_short(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     """Of the texts all words are left but two, so that most of them cannot be edited."""
     limits = CheckLimits(max_flip_rate=1.0, min_accuracy=0.0)
     by = [
@@ -327,7 +330,9 @@ def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run,
     )
     assert accuracy.holds
     assert not flips.holds
-    assert f"not measured: {found.untried} of {len(found.attacked)} texts to attack have no words" in flips.found
+    why = f"{found.untried} of {len(found.attacked)} texts to attack have no words that can be judged"
+    assert flips.found == f"not measured: {why}"
+    assert (flips.measured, found.holds, found.falls_short) == (False, False, False)
     assert {name for name, interval, _ in rows(found) if interval is None} == {
         "flip rate",
         *(f"accuracy under {n} edit{'s' * (n != 1)}" for n in found.budgets),
@@ -337,6 +342,15 @@ def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run,
     assert [line.split()[2] for line in shown.splitlines() if line.startswith("flip rate ")] == ["\N{EN DASH}", "at"]
     assert "`sense='any'`" in shown.splitlines()[-1]
     assert "`sense_from`" in shown.splitlines()[-1]
+    assert shown.splitlines()[-1].startswith(f"could not be measured: 1 of 2 conditions; {why}; to measure it")
+    assert shown.count(why) == 1
+    assert "**could not be measured: 1 of 2 conditions.**" in card(found)
+    assert "| flip rate | at most 100.0% | not measured" in card(found)
+    assert "<b>not measured</b>" in check_page(found)
+    suite = ElementTree.fromstring(junit(found).encode())[0]
+    assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["2", "0", "1"]
+    (error,) = suite.iter("error")
+    assert str(error.get("message")).startswith("could not be measured: flip rate at most 100.0%; to measure it")
     assert "| flip rate | \N{EN DASH} |  |" in card(found)
     assert "sense='any'" in card(found)
     assert "<b>\N{EN DASH}</b>" in check_page(found)
@@ -344,6 +358,14 @@ def test_a_limit_does_not_hold_where_most_texts_have_no_words_to_judge(run: Run,
     told = found.to_json()
     assert told["unmeasured"] == flips.found
     assert told["flip_rate"]["value"] == 0
+    assert [each["measured"] for each in told["conditions"]] == [True, False]
+    missed = CheckLimits(max_flip_rate=0.5, min_accuracy_under_attack=1.0)  # and so it is under more edits
+    short = check(run, TEXTS, CheckSettings(limits=missed), sense_from=by)
+    assert short.falls_short
+    assert verdict(short) == "falls short: 1 of 2 conditions not fulfilled, 1 not measured"
+    (tmp_path / "earlier.json").write_text(json.dumps(told))
+    later = check(run, TEXTS, CheckSettings(against=str(tmp_path / "earlier.json")), sense_from=by)
+    assert [each.standing for each in later.conditions] == ["holds", "not measured"]
     any_sense = CheckSettings(AttackSettings(sense="any"), limits)
     show(check(run, TEXTS, any_sense, sense_from=by), 0)
     assert "--sense" not in capsys.readouterr().out

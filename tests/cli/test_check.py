@@ -67,6 +67,20 @@ def test_exit_statuses(here: Path, capsys: pytest.CaptureFixture[str]):
     assert stopped.value.code == 2
 
 
+def test_a_limit_that_could_not_be_measured_is_not_taken_for_a_model_that_falls_short(
+    here: Path, capsys: pytest.CaptureFixture[str]
+):
+    write_csv(here / "few.csv", [wordward.Example("fine", "good"), wordward.Example("awful", "bad")])
+    kept = ["--sense", "kept", "--sense-from", "few.csv", "--junit", "a.xml"]
+    assert checked("--max-flip-rate", "0.5", *kept) == 2
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("could not be measured: 1 of 1 condition; ")
+    assert "more labelled texts to judge edits by as --sense-from, or --sense any" in last
+    assert ElementTree.parse(here / "a.xml").getroot().get("errors") == "1"
+    assert checked("--max-flip-rate", "0.5", "--min-accuracy", "1", *kept) == 1
+    assert checked("--min-accuracy", "0.9", *kept) == 0
+
+
 def test_a_fault_of_our_own_is_not_taken_for_a_model_that_falls_short(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

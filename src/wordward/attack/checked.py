@@ -75,6 +75,11 @@ class Check:
         return all(condition.holds for condition in self.conditions)
 
     @property
+    def falls_short(self) -> bool:
+        """Whether a condition is missed; where none is and yet not all hold, some could not be measured."""
+        return any(condition.measured and not condition.holds for condition in self.conditions)
+
+    @property
     def given(self) -> bool:
         """Whether the true labels are given."""
         return all(each.given for each in self.results)

@@ -1,7 +1,7 @@
 """What a model must fulfil for a check to pass: limits on its numbers, and being no worse than it was."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from wordward.attack.attacked import Attacked
 from wordward.attack.earlier import Earlier
@@ -30,6 +30,21 @@ class Condition:
     found: str  # "85.0%"
     holds: bool
     numbers: Mapping[str, float] = field(default_factory=dict)
+    measured: bool = True  # else it neither holds nor falls short, and `found` says why
+
+    @property
+    def standing(self) -> str:
+        """Whether it holds, in words."""
+        return ("holds" if self.holds else "falls short") if self.measured else "not measured"
+
+    def unmeasured(self, why: str) -> "Condition":
+        """What becomes of it where next to no text could be edited, so that numbers under edits say nothing.
+
+        A limit that is missed all the same is so with more edits, too.
+        """
+        if not self.under_attack or not (self.holds or self.name == "against"):
+            return self
+        return replace(self, found=why, holds=False, measured=False)
 
     @property
     def under_attack(self) -> bool:

@@ -27,7 +27,8 @@ class Check:
     """See what breaks a model, yours or any other, and let limits decide: for continuous integration.
 
     Exit status: 0, it holds (also where no limits are given); 1, it falls short of a limit or of an earlier
-    check; 2, it could not be checked.
+    check; 2, it could not be checked, or a limit could not be measured: too few words can be judged to keep the
+    sense (give more labelled texts, or --sense any).
     """
 
     model: Model
@@ -87,7 +88,7 @@ class Check:
                 quiet=self.quiet,
             )
             self._write(found)
-        return 0 if found.holds else FALLS_SHORT
+        return 0 if found.holds else FALLS_SHORT if found.falls_short else self.COULD_NOT_RUN
 
     def _check(self) -> None:
         """Refuse incompatible options and files that cannot be written, before anything is read."""

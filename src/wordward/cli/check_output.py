@@ -55,10 +55,11 @@ def show(check: Check, count: int, *, told: bool = False) -> None:
     if check.conditions:
         table = _table()
         for each in check.conditions:
-            holds = "holds" if each.holds else "[bold]falls short[/]"
-            table.add_row(*(escape(plain(text)) for text in (each.title, each.asked, each.found)), holds)
+            standing = each.standing if each.holds else f"[bold]{each.standing}[/]"
+            found = each.found if each.measured else NONE  # why stands below
+            table.add_row(*(escape(plain(text)) for text in (each.title, each.asked, found)), standing)
         console.print(table)
-    way = f"; {way_out(check)}" if check.unmeasured else ""
+    way = f"; {check.unmeasured.removeprefix('not measured: ')}; {way_out(check)}" if check.unmeasured else ""
     console.print(f"[bold]{escape(verdict(check))}[/]{escape(way)}", soft_wrap=True)
 
 

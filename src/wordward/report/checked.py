@@ -1,5 +1,7 @@
 """A check as files: a page of HTML, a card in Markdown to stand beside a model."""
 
+from collections import Counter
+
 from wordward.attack.attacked import Attacked
 from wordward.attack.checked import BreakingWord, Check
 from wordward.attack.conditions import under
@@ -106,19 +108,22 @@ def verdict(check: Check) -> str:
     """The outcome in a line."""
     if not check.conditions:
         return "no limits were given: nothing decides"
-    short = sum(not condition.holds for condition in check.conditions)
-    total = len(check.conditions)
+    found = Counter(condition.standing for condition in check.conditions)
+    short, unmeasured, total = found["falls short"], found["not measured"], len(check.conditions)
     what = f"{total} condition{'s' * (total != 1)}"
-    return f"holds: {what} fulfilled" if not short else f"falls short: {short} of {what} not fulfilled"
+    if short:
+        return f"falls short: {short} of {what} not fulfilled{f', {unmeasured} not measured' * bool(unmeasured)}"
+    return f"could not be measured: {unmeasured} of {what}" if unmeasured else f"holds: {what} fulfilled"
 
 
 def way_out(check: Check) -> str:
     """What to do where numbers under edits were not measured, in words; empty where they were."""
     if not check.unmeasured:
         return ""
-    more = "" if check.judged_by is None else ", or more labelled texts to judge them by as `sense_from`"
+    own = check.judged_by is None
+    more = "a run trained on more labelled texts" if own else "more labelled texts to judge edits by as `sense_from`"
     return shown(
-        f"to measure it under edits, give `sense='any'`, which makes also edits whose sense is unknown{more}"
+        f"to measure it under edits, give {more}, or `sense='any'`, which also makes edits whose sense is unknown"
     )
 
 
@@ -175,7 +180,7 @@ def card(check: Check) -> str:
         lines += ["| condition | asked | found | |", "|---|---|---|---|"]
         for each in check.conditions:
             cells = map(_mark, (each.title, each.asked, each.found))
-            lines.append(f"| {' | '.join(cells)} | {'holds' if each.holds else '**falls short**'} |")
+            lines.append(f"| {' | '.join(cells)} | {each.standing if each.holds else f'**{each.standing}**'} |")
         lines.append("")
     lines += ["| measured | value | 95 % interval | of |", "|---|---|---|---|"]
     for name, interval, of in rows(check):

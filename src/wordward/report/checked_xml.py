@@ -1,10 +1,11 @@
 """A check as JUnit's XML."""
 
+from collections import Counter
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from wordward.attack.checked import Check
-from wordward.report.checked import SHOWN, inline, rows
+from wordward.report.checked import SHOWN, inline, rows, way_out
 from wordward.support.wording import plain
 
 
@@ -24,9 +25,13 @@ def junit(check: Check) -> str:
         >>> "falls short" in wordward.report.junit(wordward.attack.check(run, texts, settings))
         True
     """
-    short = sum(not condition.holds for condition in check.conditions)
+    found = Counter(condition.standing for condition in check.conditions)
     name = plain(f"wordward check {check.model}")
-    counted = {"tests": str(max(len(check.conditions), 1)), "failures": str(short), "errors": "0"}
+    counted = {
+        "tests": str(max(len(check.conditions), 1)),
+        "failures": str(found["falls short"]),
+        "errors": str(found["not measured"]),
+    }
     suites = ElementTree.Element("testsuites", counted)
     suite = ElementTree.SubElement(suites, "testsuite", {"name": name, **counted})
     properties = ElementTree.SubElement(suite, "properties")
@@ -35,7 +40,10 @@ def junit(check: Check) -> str:
     for condition in check.conditions:
         title = plain(f"{condition.title} {condition.asked}")
         case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": title})
-        if not condition.holds:
+        if not condition.measured:
+            message = plain(f"could not be measured: {condition.title} {condition.asked}; {way_out(check)}")
+            ElementTree.SubElement(case, "error", {"message": message}).text = plain(condition.found)
+        elif not condition.holds:
             message = plain(f"falls short: {condition.title} {condition.asked}, but {condition.found}")
             failure = ElementTree.SubElement(case, "failure", {"message": message})
             examples = check.examples(SHOWN) if condition.under_attack else ()
