@@ -55,8 +55,18 @@ def augmented(attacked: Iterable[Attacked]) -> list[Augmented]:
     return [
         Augmented(one.adversarial, one.label, "; ".join(map(told, one.changes)))
         for one in attacked
-        if one.flipped and one.given and one.sense != "changed" and not one.flagged
+        if _teaches(one)
     ]
+
+
+def doubtful(attacked: Iterable[Attacked]) -> int:
+    """How many of the texts that `augmented` gives have edits of unknown sense, so that their label may be wrong."""
+    return sum(one.sense == "unknown" for one in attacked if _teaches(one))
+
+
+def _teaches(one: Attacked) -> bool:
+    """Whether an adversarial text is to be learnt from."""
+    return one.flipped and one.given and one.sense != "changed" and not one.flagged
 
 
 def as_given(examples: Iterable[Example]) -> list[Augmented]:

@@ -47,7 +47,7 @@ class Augment:
 
     def __call__(self) -> None:
         self._check()
-        from wordward.attack.augment import as_given, augmented, write_augmented
+        from wordward.attack.augment import as_given, augmented, doubtful, write_augmented
         from wordward.datasets import sample
         from wordward.support.console import say
 
@@ -70,6 +70,8 @@ class Augment:
             made = f"{len(found):,} adversarial text{'s' * (len(found) != 1)}"
             many = f"{made} of {tried:,} that were predicted right, in {self.out}{beside}"
             say(f"{many}; next: {self._next(text, label, pair)}", quiet=self.quiet)
+            if unknown := doubtful(results):
+                say(self._doubt(unknown, len(found)))
         else:
             say(self._nothing(tried, len(examples)), quiet=self.quiet)
 
@@ -81,10 +83,20 @@ class Augment:
         near = f"(texts held out of {self.out} would be near copies)"
         return f"wordward train --train {quote(self.out)}{columns} --dev FILE {near}"
 
+    def _doubt(self, unknown: int, found: int) -> str:
+        """That labels may be wrong, and where to see it."""
+        kept = "" if self.settings.sense == "kept" else "; --sense kept makes only edits that are judged to keep it"
+        return (
+            f"warning: in {unknown:,} of these {found:,} texts the edits have an unknown sense, and labels are copied "
+            "from the texts as they were, so they may be wrong: see the column changed before you train on "
+            f"them{kept}"
+        )
+
     def _nothing(self, tried: int, texts: int) -> str:
         """What to try where no adversarial text was found."""
         ways = ["more texts" if self.limit is None or self.limit >= texts else "more texts (a larger --limit)"]
-        ways += ["--sense any"] * (self.settings.sense != "any")
+        some = "--sense any (also edits whose sense is unknown, with labels copied that may then be wrong)"
+        ways += [some] * (self.settings.sense != "any")
         ways += ["--edits all"] * (self.settings.edits != kinds_of("all"))
         held = "no texts" if self.only_new else f"the {texts:,} texts themselves only"
         return (
