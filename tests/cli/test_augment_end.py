@@ -39,7 +39,10 @@ def said(capsys: pytest.CaptureFixture[str], name: str, *more: str) -> str:
 def test_nothing_found(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = said(capsys, "stubborn", "--edits", "typo", "--limit", "8")
     assert "so nothing was added: more.csv holds the 12 texts themselves only; try" in told
-    assert "try more texts (a larger --limit) or --sense any (also edits whose sense is unknown, with labels copied" in told
+    assert (
+        "try more texts (a larger --limit) or --sense any (also edits whose sense is unknown, with labels copied"
+        in told
+    )
     assert "that may then be wrong) or --edits all" in told
     assert "wordward train" not in told
     told = said(capsys, "stubborn", "--edits", "typo", "--sense", "any", "--only-new")

@@ -10,6 +10,7 @@ import pytest
 from hf_tiny import saved
 from reviews import reviews, tagged, write_conll, write_csv
 
+import wordward.cli.texts
 from wordward.cli.main import main
 from wordward.cli.train_end import advice, outcome, transformer
 from wordward.config import DataSettings, ModelSettings, TrainConfig, TrainingSettings
@@ -217,6 +218,34 @@ def test_test_texts_that_are_also_learnt_are_told(tmp_path: Path, capsys: pytest
         write_csv(test, [Example("a new good one", "good"), Example("a new bad one", "bad"), *rows[:shared]])
         assert main(given) == 0
         assert " ".join(capsys.readouterr().err.split()).endswith(f"({2 + shared} texts of {test}){ends}")
+
+
+def test_texts_that_were_learnt_are_told_where_a_run_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(*given: str) -> str:
+        assert main([*given, "--device", "cpu"]) == 0
+        return " ".join(capsys.readouterr().err.split())
+
+    rows, run, test = reviews(60), str(tmp_path / "run"), str(tmp_path / "test.csv")
+    texts = write_csv(tmp_path / "t.csv", rows)
+    how = ["--kind", "convolution", "--epochs", "1", "--method", "baseline", "--quiet"]
+    told("train", str(texts), "--out", run, *how)
+    write_csv(Path(test), [Example("a new good one", "good"), *rows[:3]])
+    why = "which the model was trained with: such texts do not tell how it does on others"
+    said = f"3 of 4 texts are also in {texts}, {why}"
+    assert said in told("evaluate", run, test)
+    assert said in told("check", run, test, "--sense", "any")
+    assert f"1 of 1 texts is also in {texts}" in told("check", run, str(texts), "--sense", "any", "--limit", "1")
+    assert not told("check", run, test, "--sense", "any", "--quiet")
+    monkeypatch.setattr(wordward.cli.texts, "READ_AGAIN", 100)
+    assert "also in" not in told("evaluate", run, test)
+    monkeypatch.undo()
+    write_csv(Path(test), [Example("a new good one", "good")])
+    assert "also in" not in told("evaluate", run, test)
+    texts.unlink()
+    write_csv(Path(test), rows)
+    assert "also in" not in told("evaluate", run, test)
 
 
 def test_a_tag_that_the_model_does_not_know_counts_as_wrong(

@@ -53,9 +53,7 @@ def augmented(attacked: Iterable[Attacked]) -> list[Augmented]:
         True
     """
     return [
-        Augmented(one.adversarial, one.label, "; ".join(map(told, one.changes)))
-        for one in attacked
-        if _teaches(one)
+        Augmented(one.adversarial, one.label, "; ".join(map(told, one.changes))) for one in attacked if _teaches(one)
     ]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from wordward.cli.arguments import Device, FileColumns, Jobs, Model, Quiet, SenseFrom
-from wordward.cli.texts import check_counts, check_files, holding, naming, opened, say_cut, texts_of, warn
+from wordward.cli.texts import check_counts, check_files, holding, naming, opened, say_cut, say_learnt, texts_of, warn
 from wordward.config.check import CheckSettings
 from wordward.config.fields import Name
 
@@ -78,6 +78,8 @@ class Check:
         warn(run)
         with naming(self.texts), holding(self, *FILES):
             say_cut(run, examples, quiet=self.quiet)
+            if not self.quiet:
+                say_learnt(run, examples)
             found = check(
                 run,
                 examples,

@@ -11,10 +11,12 @@ from wordward.support.files import check_file
 from wordward.support.rules import COUNT, check
 
 if TYPE_CHECKING:
+    from wordward.config.settings import TrainConfig
     from wordward.datasets import Example
     from wordward.runs.run import Run
 
 SPLITS = ("train", "dev", "test")
+READ_AGAIN = 100_000_000  # bytes of a file of training texts, at most, to look for texts that were learnt
 
 
 def opened(command: Any, model: str) -> "Run":
@@ -71,6 +73,32 @@ def texts_in(
     if not (several or run.trained_here) and (read := numbers_read(run.labels, examples)):
         say(f"labels are numbers, read as those of {run.folder}: {read}", quiet=quiet)
     return known
+
+
+def learnt_too(config: "TrainConfig", examples: "Sequence[Example]") -> int:
+    """How many texts are also training texts; 0 where those cannot be read again."""
+    from wordward.datasets.example import drop_shared
+    from wordward.text.loading import read_as
+
+    data = config.data
+    if data.corpus or data.train == "-":
+        return 0
+    try:
+        return len(examples) - len(drop_shared(examples, read_as(data, data.train)))
+    except (OSError, ValueError):  # they are gone, or are being changed
+        return 0
+
+
+def say_learnt(run: "Run", examples: "Sequence[Example]") -> None:
+    """Say how many texts are also training texts of a run; nothing where reading these again would take long."""
+    from wordward.support.console import say
+
+    train = run.config.data.train
+    if not run.trained_here or not is_file(train) or Path(train).stat().st_size > READ_AGAIN:
+        return
+    if shared := learnt_too(run.config, examples):
+        what = f"{shared:,} of {len(examples):,} texts {'is' if shared == 1 else 'are'} also in {train}"
+        say(f"{what}, which the model was trained with: such texts do not tell how it does on others")
 
 
 def judged(command: Any, run: "Run", whole: "Sequence[Example]") -> "Run":

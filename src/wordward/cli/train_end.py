@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wordward.cli.texts import texts_in
+from wordward.cli.texts import learnt_too, texts_in
 from wordward.config.settings import TrainConfig
-
-if TYPE_CHECKING:
-    from wordward.datasets import Example
 
 # Errors that a Transformer makes less, by whether it tags: 0.71 and 0.67 of them are left in docs/yours.md.
 FEWER = {False: "quarter", True: "third"}
@@ -52,23 +49,10 @@ def test_score(folder: str, file: str, device: str, *, quiet: bool) -> str:
     criterion = run.config.training.criterion
     score = evaluation.scores[criterion]
     ends = "" if score.tells_nothing else f", 95 % interval {score.low:.4f} to {score.high:.4f}"
+    shared = 0 if quiet else learnt_too(run.config, examples)
+    also = f"; {shared:,} of them {'is' if shared == 1 else 'are'} also in {run.config.data.train}" if shared else ""
     texts = f"{evaluation.texts:,} {'sentences' if run.tagging else 'texts'} of {source}"
-    return f"test {criterion} {score.value:.4f}{ends} ({texts}){'' if quiet else _learnt_too(run.config, examples)}"
-
-
-def _learnt_too(config: TrainConfig, examples: "Sequence[Example]") -> str:
-    """That some test texts are also training texts, in words; empty where none is, or those cannot be read again."""
-    from wordward.datasets.example import drop_shared
-    from wordward.text.loading import read_as
-
-    data = config.data
-    if data.corpus or data.train == "-":
-        return ""
-    try:
-        shared = len(examples) - len(drop_shared(examples, read_as(data, data.train)))
-    except (OSError, ValueError):  # they are gone, or are being changed
-        return ""
-    return f"; {shared:,} of them {'is' if shared == 1 else 'are'} also in {data.train}" if shared else ""
+    return f"test {criterion} {score.value:.4f}{ends} ({texts}){also}"
 
 
 def advice(result: dict[str, Any], config: TrainConfig, metrics: Sequence[dict[str, Any]] = ()) -> str:

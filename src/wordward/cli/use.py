@@ -11,7 +11,7 @@ import tyro
 from wordward.cli.arguments import Device, FileColumns, Format, Quiet, RunFolder, several
 from wordward.cli.errors import UsageError
 from wordward.cli.standard import json_line, standard_input
-from wordward.cli.texts import check_texts, is_file, is_split, opened, texts_in, texts_of
+from wordward.cli.texts import check_texts, is_file, is_split, opened, say_learnt, texts_in, texts_of
 from wordward.config.fields import Name
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Evaluate:
             evaluation = run.evaluate_corpus(run.split(self.data), source, quiet=False)
         else:
             examples = texts_of(run, self.data, **vars(self.columns))
+            say_learnt(run, examples)
             evaluation = run.evaluate(examples, source=source, quiet=False)
         labels = *run.labels, *evaluation.unknown
         classes = evaluation.several or dict(zip(labels, by_class(evaluation.confusion), strict=True))
