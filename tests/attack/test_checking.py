@@ -101,7 +101,7 @@ def test_texts_left_as_they_are_are_told_where_they_are_many(
     for one, wanted in ((found, False), (kept, True)):
         show(one, 0)
         for told in (card(one), check_page(one), capsys.readouterr().out):
-            assert (f"{left} of {len(kept.attacked)} texts were left as they are" in told) == wanted
+            assert (f"{left} of {len(kept.attacked)} texts were left as they are: for " in told) == wanted
 
 
 def test_a_target(run: Run, settings: AttackSettings):

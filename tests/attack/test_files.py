@@ -159,10 +159,10 @@ def test_texts_that_are_not_attacked_say_why() -> None:
     tags = Attacked("it is", "it is", "c c", before="c c", after="c c", outcome="wrong", words=2)
     long = replace(NOTHING, text="it is " * 99, adversarial="it is " * 99)
     shown = io.StringIO()
-    show_texts([WRONG, tags, long], Console(file=shown, width=100, no_color=True))
+    show_texts([WRONG, tags, long], Console(file=shown, width=100, no_color=True), tag="NAME")
     said = shown.getvalue().splitlines()
     assert said[0] == "good, but it is bad"
-    assert said[3] == "no error is flagged"
+    assert said[3] == "no word is tagged NAME"
     assert said[6] == "not read: no words, or more than the model can read"
 
 

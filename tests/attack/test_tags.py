@@ -200,6 +200,17 @@ def test_sentences_in_which_nothing_is_flagged_are_a_taggers_too(
     assert main([*command, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["task"], found["attacked"], found["success_sense_kept"]) == ("tag", 0, None)
+    assert main(command) == 0
+    assert "no word is tagged i" in capsys.readouterr().out
+    assert (
+        main(["attack", str(run.folder), str(run.folder.parent / "tags.conll"), "--limit", "9", "--device", "cpu"])
+        == 0
+    )
+    said = capsys.readouterr().out
+    assert "tagged i  p(i) " in said
+    assert "true i tags found under attack" in said
+    assert "flag" not in said
+    assert "error" not in said
 
 
 def test_what_a_tagger_cannot_be_attacked_with(run: Run) -> None:

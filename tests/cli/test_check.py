@@ -81,6 +81,19 @@ def test_a_limit_that_could_not_be_measured_is_not_taken_for_a_model_that_falls_
     assert checked("--min-accuracy", "0.9", *kept) == 0
 
 
+def test_what_is_no_share_or_no_earlier_check_is_told(here: Path, capsys: pytest.CaptureFixture[str]):
+    assert checked("--against", ".") == 2
+    told = "expected the JSON of an earlier `wordward check`, a file that --json writes; this is a folder"
+    assert told in " ".join(capsys.readouterr().err.split())
+    assert checked("--against", "none.json") == 2
+    assert "a file that --json writes; this does not exist" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(SystemExit) as stopped:
+        checked("--min-accuracy", "90%")
+    assert stopped.value.code == 2
+    assert "--min-accuracy: expected a share such as 0.9; got '90%'" in capsys.readouterr().err
+    assert checked("--min-accuracy", "None") == 0
+
+
 def test_a_fault_of_our_own_is_not_taken_for_a_model_that_falls_short(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -285,7 +285,7 @@ class TestAFunction:
     def test_is_scored_but_not_explained(self):
         run = wordward.open_model(Guard())
         assert run.evaluate(reviews(30)).scores["error"].value == 0
-        with pytest.raises(SettingError, match="no word vectors and no gradients"):
+        with pytest.raises(SettingError, match="no word vectors and no gradients.*augment, check and report take the"):
             run.explain(TEXTS)
 
 

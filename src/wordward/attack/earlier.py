@@ -38,8 +38,10 @@ class Earlier:
         `guards`: the label that texts are flagged for by a threshold, which need not be as it was. `judged_by`: a
         fingerprint of the texts that decide which edits keep the sense.
         """
-        if not Path(path).exists():
-            raise DataError("expected the JSON of an earlier `wordward check`; there is no file of this name", path)
+        if not Path(path).exists() or Path(path).is_dir():
+            what = "is a folder" if Path(path).is_dir() else "does not exist"
+            said = f"expected the JSON of an earlier `wordward check`, a file that `json` writes; this {what}"
+            raise DataError(said, path)
         try:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
             check_kind(record, EARLIER)

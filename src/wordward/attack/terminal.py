@@ -26,19 +26,18 @@ def show(
 
 
 def show_texts(results: Sequence[Attacked], console: Console, *, tag: str | None = None) -> None:
-    """Print texts with their swaps and outcome; `tag`: the one that taggers are to miss, None for flagged errors."""
-    flagged = "flagged" if tag is None else f"tagged {tag}"
+    """Print texts with their swaps and outcome; `tag`: the one that a tagger is to miss."""
     for attacked in results:
         tagging = bool(attacked.flagged)
         verdict = {
-            "flipped": f"no longer {flagged}" if tagging else f"{attacked.before} → {attacked.after}",
-            "kept": f"still {flagged}" if tagging else f"stays {attacked.before}",
-            "wrong": f"no {'error' if tag is None else 'word'} is {flagged}"
+            "flipped": f"no longer tagged {tag}" if tagging else f"{attacked.before} → {attacked.after}",
+            "kept": f"still tagged {tag}" if tagging else f"stays {attacked.before}",
+            "wrong": f"no word is tagged {tag}"
             if attacked.errors is not None or attacked.before == attacked.label  # of a tagger, without true tags
             else f"{attacked.before}, but it is {attacked.label}",
             "unreadable": "not read: no words, or more than the model can read",
         }[attacked.outcome]
-        whose = (tag or "flag") if tagging else plain(attacked.before)
+        whose = tag if tagging else plain(attacked.before)
         probabilities = f"  p({whose}) {attacked.probability_before:.0%} → {attacked.probability_after:.0%}"
         judged = "" if tagging and attacked.sense == "unknown" else f"  sense {attacked.sense}"
         effect = f"{probabilities}{judged}" if attacked.changes else ""
@@ -64,8 +63,7 @@ def _correct(change: Change) -> str:
 def _table(summary: Summary, tag: str | None) -> Table:
     tagging = summary.task == "tag"
     table = Table(box=None, show_header=False)
-    of_tag = "true errors flagged" if tag is None else f"true {tag} tags found"
-    name = of_tag if tagging else "accuracy"
+    name = f"true {tag} tags found" if tagging else "accuracy"
     measured = {
         name: summary.accuracy,
         f"{name} under attack": summary.accuracy_under_attack,
@@ -73,9 +71,8 @@ def _table(summary: Summary, tag: str | None) -> Table:
         "  with sense kept": summary.success_sense_kept,
     }
     unreadable = f", {summary.unreadable} not read" if summary.unreadable else ""
-    found = "a flagged error" if tag is None else f"{tag} found"
     sentences = "sentence" if summary.attacked == 1 else "sentences"
-    what = f"{sentences} with {found}" if tagging else "predicted right" if summary.accuracy else "attacked"
+    what = f"{sentences} with {tag} found" if tagging else "predicted right" if summary.accuracy else "attacked"
     table.add_row("texts", f"{summary.texts}", f"{summary.attacked} {what}{unreadable}")
     for title, value in measured.items():
         if value is not None:

@@ -26,7 +26,8 @@ SenseFrom = Annotated[
     tyro.conf.arg(
         metavar="FILE",
         help="Labelled texts, such as those a model was trained on that wordward did not train, whose words are "
-        "counted by label to judge which edits change the sense; by default the texts that are attacked.",
+        "counted by label to judge which edits change the sense; by default all texts of the file, even with "
+        "--limit.",
     ),
 ]
 Format = Annotated[FileFormat | None, tyro.conf.arg(metavar="|".join(get_args(FileFormat)))]

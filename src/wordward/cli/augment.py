@@ -88,7 +88,8 @@ class Augment:
         kept = "" if self.settings.sense == "kept" else "; --sense kept makes only edits that are judged to keep it"
         return (
             f"warning: in {unknown:,} of these {found:,} texts the edits have an unknown sense, and labels are "
-            f"copied from the texts as they were, so they may be wrong: see the column changed before you train on them{kept}"
+            "copied from the texts as they were, so they may be wrong: see the column changed before you train "
+            f"on them{kept}"
         )
 
     def _nothing(self, tried: int, texts: int) -> str:

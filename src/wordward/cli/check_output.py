@@ -65,7 +65,7 @@ def show(check: Check, count: int, *, told: bool = False) -> None:
 
 def _flips(console: Output, check: Check, count: int) -> None:
     edits = sum(len(each.changes) for each in check.flipped) / len(check.flipped)
-    console.print(f"\n{len(check.flipped):,} flipped, by {edits:.1f} edits in the mean: {judged(check)}")
+    console.print(f"\n{len(check.flipped):,} flipped, by {edits:.1f} edits on average: {judged(check)}")
     console.print("\n[bold]words that break it most[/], and the flipped texts in which they were edited")
     table = _table()
     for word in check.words():

@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from wordward.config.attack import AttackSettings
-from wordward.config.fields import Name
+from wordward.config.fields import Name, Share
 from wordward.support.errors import SettingError
 
 
@@ -20,18 +20,18 @@ class CheckLimits:
         {'min_accuracy': 0.9, 'max_flip_rate': 0.3}
     """
 
-    min_accuracy: float | None = None
+    min_accuracy: Share = None
     """Smallest share of texts that must be predicted right."""
-    min_accuracy_under_attack: float | None = None
+    min_accuracy_under_attack: Share = None
     """Smallest share of all texts that must be predicted right under the largest number of edits."""
-    max_flip_rate: float | None = None
+    max_flip_rate: Share = None
     """Largest share of the attacked texts (those predicted right; with `target` only its texts) that edits may
     flip."""
-    max_false_positives: float | None = None
+    max_false_positives: Share = None
     """Largest share of the texts of other labels that may get the label of `target`."""
-    min_recall: float | None = None
+    min_recall: Share = None
     """Smallest share of the texts of `target` that must be found."""
-    min_recall_under_attack: float | None = None
+    min_recall_under_attack: Share = None
     """The same under the largest number of edits."""
 
     def __post_init__(self) -> None:

@@ -93,10 +93,10 @@ def unedited(check: Check) -> str:
     left, total = check.unedited, len(check.attacked)
     if left <= MANY * total:
         return ""
-    return (
-        f"{count(left)} of {count(total)} texts were left as they are: no edit that may be made brings another "
-        "prediction nearer, or none may be made"
-    )
+    none, useless = check.untried, left - check.untried
+    why = [f"for {count(none)} no edit may be made"] * bool(none)
+    why += [f"for {count(useless)} no edit makes another prediction likelier"] * bool(useless)
+    return f"{count(left)} of {count(total)} texts were left as they are: {', and '.join(why)}"
 
 
 def judged(check: Check) -> str:

@@ -177,8 +177,8 @@ class BlackBox(ExternalSource, Run):
         raise SettingError(
             "run",
             f"{self.folder} is a function from texts to probabilities, which has no word vectors and no gradients to "
-            "find pulls by: give the model itself with its tokenizer; predict, evaluate, attack and check take the "
-            "function",
+            "find pulls by: give the model itself with its tokenizer; predict, evaluate, attack, augment, "
+            "check and report take the function",
         )
 
 

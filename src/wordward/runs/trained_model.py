@@ -94,9 +94,8 @@ class TrainedModel(Reader):
 
     @property
     def named_tag(self) -> str | None:
-        """The positive tag where messages name it; None where it is an error that is flagged, one of two tags."""
-        several = len(self.labels) > 2 or self.marks_entities
-        return self.labels[self.positive] if self.tagging and self.positive is not None and several else None
+        """The positive tag of a tagger, which messages name; None of a classifier, or without such a tag."""
+        return self.labels[self.positive] if self.tagging and self.positive is not None else None
 
     @property
     @abstractmethod
