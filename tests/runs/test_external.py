@@ -285,7 +285,8 @@ class TestAFunction:
     def test_is_scored_but_not_explained(self):
         run = wordward.open_model(Guard())
         assert run.evaluate(reviews(30)).scores["error"].value == 0
-        with pytest.raises(SettingError, match="no word vectors and no gradients.*augment, check and report take the"):
+        told = r"no word vectors and no gradients.*augment, check and report take the"
+        with pytest.raises(SettingError, match=told):
             run.explain(TEXTS)
 
 
