@@ -51,7 +51,7 @@ def test_what_is_none_is_left_out_where_that_is_the_default() -> None:
     assert filled(from_toml(TrainConfig, written).training).epochs == 30
     assert filled(PretrainConfig()).epochs == 50
     left = replace(TrainConfig(), transformer="some").training
-    assert (left.epochs, left.patience, left.learning_rate, left.clip) == (3, 5, 2e-5, 1.0)
+    assert (left.epochs, left.patience, left.learning_rate, left.clip) == (None, None, None, 1.0)
 
 
 def test_a_file_or_a_number_may_be_none_but_not_a_name() -> None:

@@ -23,6 +23,7 @@ from wordward.runs.opening import load_run
 from wordward.runs.run_folder import read_metrics
 from wordward.support.errors import DataError, MissingExtraError, RunError, SettingError
 from wordward.train import finetuner, finetuning_trainer
+from wordward.train.finetuning_start import start_of
 from wordward.train.training import train
 
 OWN = ("positive", "mixed", "negative")
@@ -73,6 +74,18 @@ class TestLabels:
         kept, own = (json.loads((folder / "config.json").read_text()) for folder in (tmp_path / "run/model", theirs))
         changed = {name for name in kept.keys() | own.keys() if kept.get(name) != own.get(name)}
         assert changed <= {"problem_type", "transformers_version"}
+
+    def test_it_is_trained_no_longer_than_it_needs(
+        self, theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ):
+        """Few epochs and a low learning rate, however few the texts, unless it is to learn other labels."""
+        config = replace(config_of(theirs), training=TrainingSettings(device="cpu"))
+        start = start_of(config, {"train": texts(40)}, quiet=False)
+        assert (start.config.training.epochs, start.config.training.learning_rate) == (3, 2e-5)
+        assert "3 epochs, learning rate 2e-05 for a classifier that keeps its labels; " in capsys.readouterr().err
+        anew = replace(config, finetuning=FineTuningSettings(new_labels=True))
+        training = start_of(anew, {"train": texts(40)}).config.training
+        assert (training.epochs, training.learning_rate) == (15, 1e-4)
 
     def test_texts_that_it_may_have_learnt_are_said_to_flatter_it(
         self, theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

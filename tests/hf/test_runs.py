@@ -27,7 +27,7 @@ from wordward.attack.attacker import attack
 from wordward.attack.goal_choice import goal_of
 from wordward.cli import main as cli
 from wordward.config.attack import AttackSettings
-from wordward.config.settings import DataSettings, TrainConfig, TrainingSettings
+from wordward.config.settings import DataSettings, FineTuningSettings, TrainConfig, TrainingSettings
 from wordward.datasets import Example, read
 from wordward.explain.explainer import explain
 from wordward.explain.swaps import apply
@@ -46,6 +46,7 @@ from wordward.support import files
 from wordward.train import clock as bookkeeping
 from wordward.train.finetuner import FineTuning
 from wordward.train.finetuning_data import Order
+from wordward.train.finetuning_start import start_of
 from wordward.train.training import train
 
 METHODS = ("baseline", "random", "advt", "vat", "iadvt+ivat", "iadvt-best", "freelb", "entropy")
@@ -173,7 +174,7 @@ class TestTraining:
 
     def test_defaults_give_way_but_what_is_given_stays(self, place: Path, tmp_path: Path):
         left = TrainConfig(transformer="some").training
-        assert (left.epochs, left.learning_rate, left.clip) == (3, 2e-5, 1.0)
+        assert (left.epochs, left.learning_rate, left.clip) == (None, None, 1.0)  # chosen for texts and model
         given = TrainConfig(transformer="some", training=TrainingSettings(epochs=30, learning_rate=0.001))
         assert (given.training.epochs, given.training.learning_rate) == (30, 0.001)
         file = tmp_path / "mine.toml"
@@ -184,6 +185,21 @@ class TestTraining:
         assert config.transformer == str(place / "tiny")
         assert (config.training.batch_size, config.training.learning_rate) == (20, 2e-5)
         assert config.text.max_length == 48  # as the tokenizer and the model say
+
+    def test_epochs_and_learning_rate_suit_the_texts_and_the_size_of_the_model(
+        self, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ):
+        given = ("train", "--train", place / "few.csv", "--method", "baseline", "--device", "cpu", "--epochs", 1)
+        assert wordward(*given, "--model", place / "tiny", "--new-labels", "--out", tmp_path / "run") == 0
+        assert "chosen: learning rate 0.0001; --learning-rate changes that\n" in capsys.readouterr().err
+        assert load_run(tmp_path / "run", device="cpu").config.training.learning_rate == 1e-4
+        wide = saved(tmp_path / "wide", hidden_size=520)
+        new = FineTuningSettings(new_labels=True)
+        config = replace(
+            config_of(place), transformer=str(wide), finetuning=new, training=TrainingSettings(device="cpu")
+        )
+        training = start_of(config).config.training
+        assert (training.epochs, training.patience, training.learning_rate) == (15, 15, 2e-5)
 
     def test_labels_keep_the_order_of_a_model_that_knows_them(self, place: Path, tmp_path: Path):
         names = {"id2label": {0: "good", 1: "bad"}, "label2id": {"good": 0, "bad": 1}}

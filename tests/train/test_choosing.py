@@ -20,7 +20,7 @@ from wordward.runs.opening import load_run
 from wordward.support.errors import SettingError
 from wordward.text.loading import labelled_examples
 from wordward.train import building, choosing
-from wordward.train.choosing import choose, is_open, left_out
+from wordward.train.choosing import choose, is_open, left_out, with_fine_tuning
 from wordward.train.data import prepare
 from wordward.train.trainer import Trainer
 from wordward.train.training import train, with_model
@@ -331,6 +331,42 @@ def test_a_transformer_for_tags_whatever_their_number_and_for_up_to_twenty_label
     assert choose(asked, texts, 21, tagging=False)[0].model.kind == "convolution"
     own = replace(asked, model=ModelSettings(kind="convolution"))
     assert choose(own, texts, 2, tagging=False)[0].transformer is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "classes", "tagging", "width", "expected"),
+    [
+        *[(400, 2, False, 384, (10, 1e-4)), (100, 2, False, 512, (15, 1e-4)), (10_000, 2, False, 384, (3, 1e-4))],
+        *[(400, 2, False, 768, (10, 2e-5)), (400, 2, False, None, (10, 2e-5)), (400, 50, False, 384, (20, 2e-4))],
+        *[(400, 50, False, 1024, (20, 4e-5)), (400, 9, True, 384, (16, 2e-4)), (400, 9, True, 768, (16, 4e-5))],
+    ],
+)
+def test_a_transformer_that_is_given_learns_as_long_as_suits_its_texts_and_as_fast_as_its_size_allows(
+    texts: int, classes: int, tagging: bool, width: int | None, expected: tuple[int, float]
+) -> None:
+    asked = replace(OPEN, transformer="some")
+    sizes: Any = {"texts": texts, "classes": classes, "tagging": tagging, "width": width}
+    chosen, said = with_fine_tuning(asked, **sizes, keeps_labels=False)
+    epochs, rate = expected
+    training = chosen.training
+    assert (training.epochs, training.patience, training.learning_rate) == (epochs, epochs, rate)
+    assert said == f"chosen: {epochs} epochs, learning rate {rate:g}; `epochs` and `learning_rate` change that"
+    halves = replace(asked, method="ivat", training=TrainingSettings(self_training=True))
+    assert with_fine_tuning(halves, **sizes, keeps_labels=False)[0].training.epochs == 2 * epochs
+    again, said = with_fine_tuning(chosen, **sizes, keeps_labels=True)  # as where a run is resumed
+    assert again.training == training
+    assert said is None
+
+
+def test_of_a_transformer_what_is_given_stays_and_its_own_labels_are_learnt_no_longer_than_before() -> None:
+    asked = replace(OPEN, transformer="some", training=TrainingSettings(epochs=7))
+    sizes: Any = {"texts": 400, "classes": 2, "tagging": False, "width": 384}
+    chosen, said = with_fine_tuning(asked, **sizes, keeps_labels=False)
+    assert (chosen.training.epochs, chosen.training.patience, chosen.training.learning_rate) == (7, 7, 1e-4)
+    assert said == "chosen: learning rate 0.0001; `learning_rate` changes that"
+    kept, said = with_fine_tuning(replace(OPEN, transformer="some"), **sizes, keeps_labels=True)
+    assert (kept.training.epochs, kept.training.learning_rate) == (3, 2e-5)
+    assert str(said).startswith("chosen: 3 epochs, learning rate 2e-05 for a classifier that keeps its labels; ")
 
 
 @pytest.mark.parametrize(("texts", "epochs"), [(50, 28), (200, 28), (400, 16), (1_000, 6), (5_000, 3)])

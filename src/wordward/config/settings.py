@@ -18,7 +18,7 @@ from wordward.support.errors import SettingError
 from wordward.support.given_settings import TracksGiven, given_names, mark_given
 
 OURS = {"epochs": 30, "patience": 5, "learning_rate": 0.001, "clip": 5.0}  # where none is given
-TRANSFORMER = OURS | {"epochs": 3, "learning_rate": 2e-5, "clip": 1.0}
+TRANSFORMER = {"clip": 1.0}  # its epochs and learning rate are chosen for the texts and its size
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,11 @@ class TrainingSettings(TracksGiven):
     """
 
     epochs: Annotated[OpenInt, shown(OURS["epochs"])] = OPEN
-    """Maximum number of passes over the training texts; 3 by default for a Hugging Face model."""
+    """Maximum number of passes over the training texts; by default as many as suit the number of texts for a Hugging
+    Face model, and where wordward chooses the model."""
     patience: Annotated[OpenInt, shown(OURS["patience"])] = OPEN
-    """Epochs without a better dev score before stopping."""
+    """Epochs without a better dev score before stopping; by default as many as `epochs` for a Hugging Face model, and
+    where wordward chooses the model."""
     minutes: float | None = None
     """Stop after this many minutes of training, in the middle of an epoch if need be, and score dev once more; with
     more, a resumed run goes on."""
@@ -43,7 +45,8 @@ class TrainingSettings(TracksGiven):
     unlabelled_batch_size: int = 32
     """Texts per step for the KL methods, drawn from training and unlabelled texts."""
     learning_rate: Annotated[OpenFloat, shown(OURS["learning_rate"])] = OPEN
-    """Adam's, at the first step; for a Hugging Face model 2e-5 by default, reached after a tenth of the steps."""
+    """Adam's, at the first step; for a Hugging Face model after a tenth of the steps, and by default 1e-4, for tags
+    and many labels 2e-4, a fifth of that for a model as wide as BERT-base, and 2e-5 for one that keeps its labels."""
     decay: float = 0.9998
     """Factor applied to the learning rate at each step; a Hugging Face model's falls linearly to zero instead."""
     schedule: Literal["exponential", "linear"] = "exponential"

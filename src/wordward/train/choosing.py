@@ -36,6 +36,9 @@ PIECES_A_SECOND = 500  # that a core fine-tunes a six-layer MiniLM on
 PIECES_A_WORD = 1.3
 TAGGING_STEPS = 200  # fewer leave a Transformer short of what few tagged sentences can teach it
 STEPS = 2_000  # in which unlabelled texts have taught what they can
+WIDE = 512  # numbers a piece, beyond which a Transformer (BERT-base has 768) is fine-tuned at a lower learning rate
+LOWER = 5  # times lower: 2e-5 and 4e-5
+KEPT = {"epochs": 3, "learning_rate": 2e-5}  # for a classifier or tagger that is trained further for its own labels
 MANY = 10  # classes, beyond which a Transformer needs more epochs
 TOO_MANY = 20  # classes, beyond which a convolution learns more from the same texts
 # Settings of our own models alone, so that one who gives them is not given a Transformer.
@@ -88,6 +91,32 @@ def choose(
     if tagging and not vectors:
         start = "random word vectors"
     return chosen, f"chosen: {_called(kind)} from {start}; `kind` gives another model, `vectors` other vectors"
+
+
+def with_fine_tuning(
+    config: TrainConfig, texts: int, classes: int, *, tagging: bool, width: int | None, keeps_labels: bool
+) -> tuple[TrainConfig, str | None]:
+    """The config of a Hugging Face model with epochs and learning rate, and what was chosen of them, in a line.
+
+    `width`: the numbers that the model has for a piece, None where it does not say; `keeps_labels`: it is trained
+    further for its own labels, as a classifier or tagger that it is already.
+    """
+    chosen = KEPT
+    if not keeps_labels:
+        chosen = _tagging(texts) if tagging else _fine_tuning(texts, classes)
+        if config.training.self_training:
+            chosen = _self_training(chosen)
+        if width is None or width > WIDE:
+            chosen = chosen | {"learning_rate": chosen["learning_rate"] / LOWER}
+    values = _open(config.training, chosen)
+    found = {"epochs": f"{chosen['epochs']} epochs", "learning_rate": f"learning rate {chosen['learning_rate']:g}"}
+    names = [name for name in found if name in values]
+    said = None
+    if names:
+        kept = f" for a {'tagger' if tagging else 'classifier'} that keeps its labels" if keeps_labels else ""
+        change = f"{' and '.join(f'`{name}`' for name in names)} change{'s' if len(names) == 1 else ''}"
+        said = f"chosen: {', '.join(found[name] for name in names)}{kept}; {change} that"
+    return replace(config, training=replace(config.training, **values)), said
 
 
 def _called(kind: str) -> str:

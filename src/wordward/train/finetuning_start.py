@@ -27,6 +27,7 @@ from wordward.text.loading import InMemory, labelled_examples, read_as, split_ex
 from wordward.text.tokenizers import split_words
 from wordward.text.vocabulary import Vocabulary
 from wordward.text.word_pieces import candidate_ids, check_size
+from wordward.train.choosing import with_fine_tuning
 from wordward.train.data import Data, settle
 from wordward.train.evaluation_texts import check_test_texts
 from wordward.train.label_warnings import warn_of_labels
@@ -77,6 +78,12 @@ def start_of(config: TrainConfig, in_memory: InMemory | None = None, *, quiet: b
     most = longest(model, tokenizer)
     config = _with_length(config, source, tokenizer.num_special_tokens_to_add(paired), most)
     candidates = _candidates(config, tokenizer, model)
+    width, texts = getattr(model.config, "hidden_size", None), len(examples["train"])
+    config, chosen = with_fine_tuning(
+        config, texts, len(classes), tagging=tagging, width=width, keeps_labels=bool(own)
+    )
+    if chosen:
+        say(chosen, quiet=quiet)
     if config.finetuning.lora:
         add_lora(model, config.finetuning.lora)
     return Start(
