@@ -87,7 +87,14 @@ def test_dev_texts_of_one_label_are_told_of() -> None:
             "(--epochs, --patience), a start from --vectors, or more texts may help",
         ),
         (TrainConfig(vectors="words.txt"), "(--epochs, --patience), or more texts may help"),
-        (TrainConfig(transformer="tiny"), "(--epochs, --patience), or more texts may help"),
+        (
+            TrainConfig(transformer="tiny", training=TrainingSettings(learning_rate=2e-5)),
+            "(--epochs, --patience), a larger --learning-rate, or more texts may help",
+        ),
+        (
+            TrainConfig(transformer="tiny", training=TrainingSettings(learning_rate=1e-3)),
+            "(--epochs, --patience), or more texts may help",
+        ),
         (
             TrainConfig(pretrained="lm", training=TrainingSettings(minutes=1)),
             "(--minutes, --epochs, --patience), or more texts may help",

@@ -9,6 +9,7 @@ from wordward.config.settings import TrainConfig
 
 # Errors that a Transformer makes less, by whether it tags: 0.71 and 0.67 of them are left in docs/yours.md.
 FEWER = {False: "quarter", True: "third"}
+HIGH = 2e-4  # learning rate of a Transformer that is no longer advised to be larger
 
 
 def outcome(result: dict[str, Any], metrics: list[dict[str, Any]]) -> str:
@@ -113,9 +114,11 @@ def _of_error(score: float, best: float, majority: float, texts: int, config: Tr
         few = f"{texts:,} dev {'text is' if texts == 1 else 'texts are'} too few"
         return f"{few} to tell a dev error of {score:.4f} from {most_frequent}{more}"
     longer = "--epochs, --patience" if config.training.minutes is None else "--minutes, --epochs, --patience"
+    slow = config.transformer and config.training.learning_rate < HIGH
+    faster = "a larger --learning-rate, " if slow else ""
     return (
         f"the dev error is not clearly below {most_frequent}: longer training ({longer}), "
-        f"{_start(config)}or more texts may help"
+        f"{faster}{_start(config)}or more texts may help"
     )
 
 
