@@ -143,10 +143,17 @@ def test_labels_that_are_numbers_are_to_be_named(tmp_path: Path) -> None:
         wordward.open_model(half).evaluate([Example("a warm film", "good")])
 
 
-def test_labels_are_no_settings(run: Run) -> None:
+def test_a_second_list_of_labels_is_told_to_come_with_the_texts(run: Run) -> None:
     labels: Any = ["good"]
-    with pytest.raises(SettingTypeError, match=r"must be `AttackSettings`, but are \['good'\]: give true labels"):
+    remedy = r"but is \['good'\]: give true labels with the texts, as pairs \(text, label\)"
+    with pytest.raises(SettingTypeError, match="`settings` must be `AttackSettings`, " + remedy):
         run.attack(["a warm film"], labels)
+    with pytest.raises(SettingTypeError, match="`settings` must be `CheckSettings`, " + remedy):
+        check(run, ["a warm film"], labels)  # type: ignore[list-item]
+    with pytest.raises(SettingTypeError, match="`source` must be a string, " + remedy):
+        run.evaluate(["a warm film"], labels)  # type: ignore[list-item]
+    with pytest.raises(SettingTypeError, match="`source` must be a string, but is array"):
+        run.evaluate(["a warm film"], np.array(labels))  # type: ignore[list-item]
 
 
 def test_what_no_edit_was_made_for_is_not_fulfilled(external: Run, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from wordward.datasets import DataError, Example
 from wordward.runs.label_cells import check_counted, decided, labels_in, meant, numbers_read, with_names
 from wordward.runs.opening import opener
 from wordward.runs.scoring import several_evaluation
-from wordward.support.errors import RunError, SettingError
+from wordward.support.errors import RunError, SettingError, SettingTypeError
 
 LABELS = ("praise", "blame", "film")
 TEXTS = ["the film was warm and funny", "the script was dull", "this cast was bland"]
@@ -103,6 +103,8 @@ class TestAFolder:
     def test_is_scored_label_by_label(self, folder: Path):
         run = wordward.open_model(folder, device="cpu")
         scored = run.evaluate(marked(40))
+        with pytest.raises(SettingTypeError, match="give true labels with the texts"):
+            run.evaluate(TEXTS, [LABELS])  # type: ignore[arg-type]
         assert scored.scores["error"].value < 0.2
         assert scored.scores["micro_f1"].value > 0.9
         assert list(scored.several) == list(LABELS)

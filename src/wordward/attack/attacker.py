@@ -23,13 +23,12 @@ from wordward.config.attack import EDITS, AttackSettings
 from wordward.datasets import Example
 from wordward.datasets.m2 import Corrections
 from wordward.explain.swaps import written
-from wordward.runs.inputs import Text, check_labels
+from wordward.runs.inputs import Text, check_labels, check_no_labels
 from wordward.runs.opening import opener
 from wordward.runs.prediction import Prediction
 from wordward.runs.reading import Reading
 from wordward.runs.run import Run
 from wordward.support.device import at_once
-from wordward.support.errors import SettingTypeError
 from wordward.support.workers import spread
 from wordward.text.batches import chunks
 
@@ -108,13 +107,8 @@ def attack(
         ...     print(found.outcome)
         flipped
     """
-    settings = settings or AttackSettings()
-    if not isinstance(settings, AttackSettings):
-        raise SettingTypeError(
-            "settings",
-            f"settings must be `AttackSettings`, but are {settings!r:.60}: give true labels with the texts, as pairs "
-            "(text, label)",
-        )
+    settings = AttackSettings() if settings is None else settings
+    check_no_labels("settings", settings, AttackSettings)
     if sense_from:
         check_sense_from(run)
         run = with_sense_texts(run, run.examples(sense_from))

@@ -14,7 +14,7 @@ from wordward.attack.sense_texts import check_sense_from, more_to_judge_by, sens
 from wordward.config.attack import AttackSettings
 from wordward.config.check import CheckLimits, CheckSettings
 from wordward.datasets import DataError, Example
-from wordward.runs.inputs import check_labels
+from wordward.runs.inputs import check_labels, check_no_labels
 from wordward.runs.label_cells import meant
 from wordward.runs.run import Run
 from wordward.support.console import say
@@ -53,7 +53,9 @@ def check(
         >>> wordward.attack.check(run, texts, settings).flip_rate.value
         1.0
     """
-    settings, texts, sense_from = settings or CheckSettings(), run.examples(texts), run.examples(sense_from)
+    settings = CheckSettings() if settings is None else settings
+    check_no_labels("settings", settings, CheckSettings)
+    texts, sense_from = run.examples(texts), run.examples(sense_from)
     if not texts:
         raise DataError("expected texts to check the model with; there are none", source or None)
     check_labels(texts, source, tagging=run.tagging)

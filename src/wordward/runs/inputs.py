@@ -26,6 +26,17 @@ def as_example(text: Any) -> Example:
     )
 
 
+def check_no_labels(name: str, value: Any, kind: type) -> None:
+    """Refuse what stands in the place of a setting, as a second list does: labels come with the texts."""
+    if not isinstance(value, kind):
+        what = "a string" if kind is str else f"`{kind.__name__}`"
+        raise SettingTypeError(
+            name,
+            f"`{name}` must be {what}, but is {value!r:.60}: give true labels with the texts, as pairs (text, label) "
+            "or `Example`s",
+        )
+
+
 def listed(texts: Any, data: DataSettings) -> Iterable[Any]:
     """Texts one by one; of a table of pandas or datasets those in the columns that `data` names."""
     if isinstance(texts, str | bytes | Path | Mapping | Example):

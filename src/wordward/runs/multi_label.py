@@ -9,7 +9,7 @@ import numpy as np
 
 from wordward.datasets import DataError, Example
 from wordward.perturbation.recipes import Method
-from wordward.runs.inputs import Text, as_example
+from wordward.runs.inputs import Text, as_example, check_no_labels
 from wordward.runs.label_cells import BETWEEN, NONE, labels_in, meant
 from wordward.runs.prediction import Prediction, named
 from wordward.runs.reading import Reading
@@ -71,7 +71,8 @@ class SeveralLabels(Run):
         _, by_name = named(self.labels, found)
         return Prediction(reading.text, BETWEEN.join(likely), by_name, warning=warning, several=likely)
 
-    def evaluate(self, texts: Sequence[Example], *, source: str = "", quiet: bool = True) -> Evaluation:
+    def evaluate(self, texts: Sequence[Example], source: str = "", *, quiet: bool = True) -> Evaluation:
+        check_no_labels("source", source, str)
         texts = self.examples(texts)
         gold = np.array([_marked(example, self.labels, source) for example in texts], dtype=bool)
         self.forget()

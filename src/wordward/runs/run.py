@@ -13,7 +13,7 @@ from wordward.datasets.pairs import no_pair, parted
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.modes import evaluating
 from wordward.perturbation.recipes import RECIPES, Method, at_text, parse_methods
-from wordward.runs.inputs import Text, as_example, listed
+from wordward.runs.inputs import Text, as_example, check_no_labels, listed
 from wordward.runs.label_cells import check_counted, with_names
 from wordward.runs.prediction import Prediction, TokenPrediction, named
 from wordward.runs.reading import Reading, no_words
@@ -158,11 +158,12 @@ class Run(TrainedModel):
         )
         return Prediction(reading.text, tokens=tokens, warning=warning)
 
-    def evaluate(self, texts: Sequence[Example], *, source: str = "", quiet: bool = True) -> Evaluation:
+    def evaluate(self, texts: Sequence[Example], source: str = "", *, quiet: bool = True) -> Evaluation:
         """How well the run does on labelled texts.
 
         Args:
-            texts: `Example`s with labels, or for a tagger with tokens and tags; or a table of pandas or datasets.
+            texts: Pairs (text, label) or `Example`s with labels, for a tagger with tokens and tags; or a table of
+                pandas or datasets.
             source: Where they are from, for messages.
             quiet: Show no progress.
 
@@ -176,6 +177,7 @@ class Run(TrainedModel):
             >>> run.evaluate(texts).scores["error"].value
             0.0
         """
+        check_no_labels("source", source, str)
         self.forget()
         examples = self.examples(texts)
         if not examples:
