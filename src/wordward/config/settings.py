@@ -56,7 +56,7 @@ class TrainingSettings(TracksGiven):
     gradual: bool = False
     """Let a method's loss count for as much as the model has learnt: for nothing while it is at chance, in full when
     its label loss is zero; in between 1 - loss / entropy of the labels. So no method keeps a model from starting.
-    On where wordward chooses the model."""
+    On where wordward chooses a convolution or a Bi-LSTM; off by default for a Transformer."""
     self_training: bool = False
     """Let the KL methods (vat, ivat) of a classifier compare with what the model makes of a text without dropout,
     balanced so that labels are as frequent as in the training texts, and sharpened: from few labelled and many
