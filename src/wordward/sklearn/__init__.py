@@ -45,7 +45,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
     Where a size (`dim`, `hidden`, `head`), a dropout, `kind="lstm"` or `pretrained` is given, it is the LSTM of the
     paper, with 64 numbers a word and 128 units where these are not given. After `fit`, `chosen_` says in a line which
-    model was chosen (None where the parameters gave it), `run_` is the trained model as `wordward.load_run` opens it.
+    model was chosen (None where the parameters gave it), `run_` is the trained model as `wordward.load_run` opens it;
+    `run_.config.training` has the epochs and the learning rate.
 
     Args:
         method: A method of `wordward methods`, or a sum such as "iadvt+ivat".
@@ -53,6 +54,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         epochs: Passes over the texts; None: as many as suit, 30 for an LSTM. So for all others that are None: what
             suits where the model is chosen, else the default of `wordward train`.
         dev_share: Share of the texts that is held out to choose the best epoch.
+        verbose: Say what was chosen and show progress, as `wordward train` does; by default nothing is said.
         random_state: A number is the seed, and gives the same model each time.
         epsilon: As all others, the setting of this name of `wordward train`.
 
