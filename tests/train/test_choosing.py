@@ -12,7 +12,14 @@ from any_model import word_vectors
 from reviews import BLAME, PRAISE, THINGS, reviews, tagged
 
 import wordward.train.training
-from wordward.config.settings import DataSettings, ModelSettings, TextSettings, TrainConfig, TrainingSettings
+from wordward.config.settings import (
+    DataSettings,
+    FineTuningSettings,
+    ModelSettings,
+    TextSettings,
+    TrainConfig,
+    TrainingSettings,
+)
 from wordward.datasets import Example
 from wordward.models import Convolution
 from wordward.runs import input_table, run_folder
@@ -356,6 +363,14 @@ def test_a_transformer_that_is_given_learns_as_long_as_suits_its_texts_and_as_fa
     again, said = with_fine_tuning(chosen, **sizes, keeps_labels=True)  # as where a run is resumed
     assert again.training == training
     assert said is None
+
+
+@pytest.mark.parametrize(("width", "tagging", "rate"), [(384, False, 1e-3), (384, True, 1e-3), (1024, False, 2e-4)])
+def test_with_lora_a_transformer_learns_faster(width: int, tagging: bool, rate: float) -> None:
+    asked = TrainConfig(transformer="some", finetuning=FineTuningSettings(lora=8))
+    sizes: Any = {"texts": 400, "classes": 2, "tagging": tagging, "width": width}
+    found = [with_fine_tuning(asked, **sizes, keeps_labels=kept)[0].training.learning_rate for kept in (False, True)]
+    assert found == pytest.approx([rate, 2e-5])
 
 
 def test_of_a_transformer_what_is_given_stays_and_its_own_labels_are_learnt_no_longer_than_before() -> None:

@@ -45,8 +45,9 @@ class TrainingSettings(TracksGiven):
     unlabelled_batch_size: int = 32
     """Texts per step for the KL methods, drawn from training and unlabelled texts."""
     learning_rate: Annotated[OpenFloat, shown(OURS["learning_rate"])] = OPEN
-    """Adam's, at the first step; for a Hugging Face model after a tenth of the steps, and by default 1e-4, for tags
-    and many labels 2e-4, a fifth of that for a model as wide as BERT-base, and 2e-5 for one that keeps its labels."""
+    """Adam's, at the first step; for a Hugging Face model after a tenth of the steps, and by default 1e-4 (for tags
+    and many labels 2e-4), a fifth of that for one as wide as BERT-base, more with `lora`, 2e-5 for one that keeps
+    its labels."""
     decay: float = 0.9998
     """Factor applied to the learning rate at each step; a Hugging Face model's falls linearly to zero instead."""
     schedule: Literal["exponential", "linear"] = "exponential"

@@ -38,6 +38,7 @@ TAGGING_STEPS = 200  # fewer leave a Transformer short of what few tagged senten
 STEPS = 2_000  # in which unlabelled texts have taught what they can
 WIDE = 512  # numbers a piece, beyond which a Transformer (BERT-base has 768) is fine-tuned at a lower learning rate
 LOWER = 5  # times lower: 2e-5 and 4e-5
+HIGHER, HIGHEST = 10, 1e-3  # times higher with LoRA, whose matrices start from nothing, but no higher than that
 KEPT = {"epochs": 3, "learning_rate": 2e-5}  # for a classifier or tagger that is trained further for its own labels
 MANY = 10  # classes, beyond which a Transformer needs more epochs
 TOO_MANY = 20  # classes, beyond which a convolution learns more from the same texts
@@ -108,6 +109,8 @@ def with_fine_tuning(
             chosen = _self_training(chosen)
         if width is None or width > WIDE:
             chosen = chosen | {"learning_rate": chosen["learning_rate"] / LOWER}
+        if config.finetuning.lora:
+            chosen = chosen | {"learning_rate": min(HIGHER * chosen["learning_rate"], HIGHEST)}
     values = _open(config.training, chosen)
     found = {"epochs": f"{chosen['epochs']} epochs", "learning_rate": f"learning rate {chosen['learning_rate']:g}"}
     names = [name for name in found if name in values]
