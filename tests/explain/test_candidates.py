@@ -247,3 +247,17 @@ def test_single_characters_have_no_kinds_so_any_may_pull() -> None:
     assert fit_words(run, run.adversary("iadvt")) is None
     (found,) = run.explain(["这 本 很 好"])
     assert any(place.pulls for place in found.places)
+
+
+@pytest.mark.parametrize("english", [True, False])
+def test_in_few_english_texts_a_rare_word_pulls_only_if_it_is_one(english: bool) -> None:
+    common = "the of and to for" if english else "der die und zu von"
+    rare = {"flac": 10, "playlist": 9, "damnhotels": 1, "gav": 2, "acc": 5, "ig": 2, "bad": 1, "heaven": 1}
+    words = dict.fromkeys(common.split(), 50) | rare
+    counts = np.array([0, 0, 3, *words.values()])
+    run = replace(a_run(), vocabulary=Vocabulary((*SPECIALS, *words), counts))
+    run = replace(run, model=Classifier(len(run.vocabulary), 2, MODEL).eval())
+    near = fit_words(run, run.adversary("iadvt"))
+    assert near is not None
+    found = {run.vocabulary.word(at) for at in near.allowed.tolist()}
+    assert found & set(rare) == ({"flac", "bad", "heaven"} if english else set(rare))

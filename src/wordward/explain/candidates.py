@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from math import inf
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -10,12 +12,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wordward.explain.distributional import alike, own_space
+from wordward.explain.english import fold
+from wordward.explain.other_languages import are_english
 from wordward.explain.word_classes import fitting_of
 from wordward.explain.word_forms import beginning, same_word
 from wordward.explain.word_kinds import Fitting
 from wordward.perturbation.adversary import Adversary
 from wordward.perturbation.nearest import NearestWords, Table, nearest
 from wordward.runs.entities import mark_entities
+from wordward.runs.input_table import input_table, installed_model
 from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace, word_space
 
@@ -27,10 +32,9 @@ WIDELY = 0.2  # the same where words that differ most in what they speak for com
 KNOWN = 0.1  # share of the words that may pull of which a kind is known, or nothing fits anything
 FAR = 0.05  # what a word counts that is not near, instead of its cosine
 MANY = 500  # words to choose from; of fewer any that fits may pull
-SEEN, ONCE_IN = (
-    10,
-    20_000,
-)  # a word that pulls was seen so often, or as often as the training texts hold so many words
+# A word that pulls was seen so often; or, as a word of English, as often as the training texts hold so many words.
+SEEN, ONCE_IN = 10, 20_000
+COMMON, SHORTER = 10_000, 2  # how far down a list by frequency words of three letters are words, of four, and so on
 
 
 class Speaking(NamedTuple):
@@ -189,7 +193,10 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: boo
 
 
 def _frequent(run: Run) -> Tensor:
-    """Ids of the words that may be pointed to and that the training texts hold often enough."""
+    """Ids of the words that may be pointed to and that the training texts hold often enough.
+
+    Of English texts, a word that they hold less than SEEN times must be one that word vectors know.
+    """
     allowed = torch.from_numpy(run.vocabulary.candidates(run.config.training.min_candidate_count)).to(run.device)
     if not run.trained_here:  # how often its training texts hold a word is not known
         return allowed
@@ -198,4 +205,19 @@ def _frequent(run: Run) -> Tensor:
     if words is not run.vocabulary:  # pieces, each as the word that it spells
         counts = counts[torch.tensor([words[word.lower()] for word in run.vocabulary.words])]
         counts[torch.tensor([word.lower() not in words for word in run.vocabulary.words])] = 0
-    return allowed[counts.to(run.device)[allowed] >= min(SEEN, int(words.counts.sum()) // ONCE_IN)]
+    enough = counts >= min(SEEN, int(words.counts.sum()) // ONCE_IN)
+    folder = installed_model()
+    if folder is not None and not run.tagging and are_english(words):
+        enough &= (counts >= SEEN) | _are_words(run.vocabulary.words, folder, pieces=words is not run.vocabulary)
+    return allowed[enough.to(run.device)[allowed]]
+
+
+def _are_words(words: Sequence[str], folder: Path, *, pieces: bool) -> Tensor:
+    """Which words are of English, (ids,) bool, by the list of words, the commonest first, of a BERT in `folder`.
+
+    Short ones must be among the commonest: others are mostly parts of words (gav, acc). `pieces`: they are themselves
+    words of a Transformer, so that long ones need not be in the list.
+    """
+    ranks, _ = input_table(folder)
+    last = len(ranks) if pieces else inf
+    return torch.tensor([ranks.get(fold(word), last) < COMMON * (len(word) - SHORTER) for word in words])

@@ -22,17 +22,18 @@ COMMONEST, SHORT = 100, 4  # words that carry grammar are among so many, and hav
 def words_of(run: Run) -> Vocabulary | None:
     """The words of a run's training texts where these are not English; None where they are, or nothing tells."""
     words = _enough(run)
-    return None if words is None or _are_english(words) else words
+    return None if words is None or are_english(words) else words
 
 
-def _are_english(words: Vocabulary) -> bool:
+def are_english(words: Vocabulary) -> bool:
+    """Whether the texts of a vocabulary are English, by its commonest words."""
     plain = slice(len(SPECIALS), words.plain)
     return looks_english(words.words[plain], words.counts[plain].tolist())
 
 
 def reads_contexts(config: TrainConfig, words: Vocabulary) -> bool:
     """Whether explanations may ask where the words of a run stand: not of English ones that started from vectors."""
-    return not ((config.vectors or config.pretrained) and _are_english(words))
+    return not ((config.vectors or config.pretrained) and are_english(words))
 
 
 def contexts_of(run: Run) -> Tensor | None:
@@ -43,7 +44,7 @@ def contexts_of(run: Run) -> Tensor | None:
     words = _enough(run)
     if words is None or words is not run.vocabulary or not reads_contexts(run.config, words):  # pieces; nobody asks
         return None
-    return None if installed_model() and _are_english(words) else load_contexts(run.folder, words)
+    return None if installed_model() and are_english(words) else load_contexts(run.folder, words)
 
 
 def _enough(run: Run) -> Vocabulary | None:
