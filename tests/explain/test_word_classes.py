@@ -1,11 +1,14 @@
 """Whether words are nouns, verbs, adjectives or names, by their form and by their vectors."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from wordward.explain.english import NAMES
 from wordward.explain.word_classes import (
     CLASSES,
+    _by_installed,
     by_class,
     class_by_form,
     foretold,
@@ -107,7 +110,10 @@ def kinds_of(word: str, **classes: float) -> set[str]:
 def test_a_word_has_the_kinds_of_its_classes() -> None:
     assert kinds_of("glum") == {"noun", "adjective"}
     assert kinds_of("glum", adjective=0.9) == {"adjective"}
-    assert kinds_of("glum", adjective=0.5, verb=0.3) == {"adjective", "verb"}
+    assert kinds_of("glum", adjective=0.5, verb=0.35) == {"adjective", "verb"}
+    assert kinds_of("glum", adjective=0.5, verb=0.28) == {"adjective"}
+    assert kinds_of("glum", adjective=0.4, verb=0.25) == {"adjective"}  # too little of a verb
+    assert kinds_of("glum", adjective=0.2, verb=0.1) == {"adjective"}
     assert kinds_of("works", verb=0.7) == {"verbs"}
     assert kinds_of("works", noun=0.7, verb=0.6) == {"s", "verbs"}
     assert kinds_of("boring", adjective=0.8) == {"adjective"}
@@ -135,3 +141,12 @@ def test_the_installed_table_knows_classes() -> None:
         "name": "william hamburg",
     }.items():
         assert {best[word] for word in words.split()} == {name}
+
+
+def test_a_word_that_the_table_lacks_has_the_classes_of_its_ending() -> None:
+    words = ("flabbify", "gloopiness", "simplifies", "fantastic", "bit", "decent")
+    kinds = dict(zip(words, _by_installed(words, installed_model() or Path()).kinds.tolist(), strict=True))
+    assert kinds["flabbify"] == BIT["verb"]
+    assert kinds["gloopiness"] == BIT["noun"]
+    assert kinds["simplifies"] == BIT["verbs"]
+    assert kinds["bit"] & kinds["decent"] == 0

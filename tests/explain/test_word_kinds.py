@@ -11,7 +11,7 @@ WORDS = [
     *"""
     good bad Bad This That this that is was aren't t m can't couldn't the of work works worked working player play
     fast faster fastest slower slow slowest quickly badly cable cables phone phones Phones love hate hated
-    happy happily quick 5 12 , quality useful film GREAT POOR and but isn't
+    happy happily quick 5 12 , quality useful film GREAT POOR and but isn't yay wow
 """.split()
 ]
 FITS = Fitting(WORDS, frozenset(word.lower() for word in WORDS))
@@ -44,6 +44,7 @@ def in_one_piece(text: str, start: int, end: int) -> bool:
         ("and", "but"),
         ("5", "12"),
         ("GREAT", "POOR"),
+        ("yay", "wow"),
     ],
 )
 def test_words_of_one_kind_fit(word: str, other: str) -> None:
@@ -70,6 +71,8 @@ def test_words_of_one_kind_fit(word: str, other: str) -> None:
         ("faster", "slow"),
         ("hate", "hated"),
         ("of", "but"),
+        ("yay", "film"),  # an interjection
+        ("wow", "quick"),
     ],
 )
 def test_other_words_do_not(word: str, other: str) -> None:
@@ -91,6 +94,8 @@ def test_an_ending_needs_a_word_that_it_is_put_to() -> None:
     assert found == {"works": "s", "loved": "ed", "stopped": "ed", "tries": "s", "boxes": "s", "faster": "er"}
     assert [inflection(word, known) for word in ("using", "simply", "bought")] == ["ing", "ly", "ed"]
     assert not any(inflection(word, known) for word in ("bed", "glass", "thing", "player", "speed", "family", "bus"))
+    assert [inflection(word, known) for word in ("simplifies", "recharges", "gadgets")] == ["s"] * 3  # long enough
+    assert not any(inflection(word, known) for word in ("christmas", "physics", "famous", "analysis", "kudos"))
 
 
 def test_cases() -> None:

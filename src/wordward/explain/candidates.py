@@ -1,6 +1,7 @@
 """The words that may pull a word, or be put in its place: near it in a good word space, and fit to stand there."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from math import inf
@@ -23,6 +24,7 @@ from wordward.runs.entities import mark_entities
 from wordward.runs.input_table import input_table, installed_model
 from wordward.runs.run import Run
 from wordward.runs.word_space import WordSpace, word_space
+from wordward.support.errors import RunError
 
 AROUND = 20  # nearest words among which those that fit are looked for
 NUMBERS = 1 << 24  # of the vectors that are compared at a time
@@ -32,8 +34,11 @@ WIDELY = 0.2  # the same where words that differ most in what they speak for com
 KNOWN = 0.1  # share of the words that may pull of which a kind is known, or nothing fits anything
 FAR = 0.05  # what a word counts that is not near, instead of its cosine
 MANY = 500  # words to choose from; of fewer any that fits may pull
-# A word that pulls was seen so often; or, as a word of English, as often as the training texts hold so many words.
-SEEN, ONCE_IN = 10, 20_000
+SEEN, ONCE_IN = (
+    10,
+    20_000,
+)  # a word that pulls was seen so often, or as often as the training texts hold so many words
+TEXTS = 4  # training texts that hold a word in English texts, or it must be one that word vectors know
 COMMON, SHORTER = 10_000, 2  # how far down a list by frequency words of three letters are words, of four, and so on
 
 
@@ -195,21 +200,30 @@ def fit_words(run: Run, adversary: Adversary, *, space: str = "auto", forms: boo
 def _frequent(run: Run) -> Tensor:
     """Ids of the words that may be pointed to and that the training texts hold often enough.
 
-    Of English texts, a word that they hold less than SEEN times must be one that word vectors know.
+    Of English texts, a word that fewer than TEXTS of them hold must be one that word vectors know.
     """
     allowed = torch.from_numpy(run.vocabulary.candidates(run.config.training.min_candidate_count)).to(run.device)
     if not run.trained_here:  # how often its training texts hold a word is not known
         return allowed
-    words = run.learnt
-    counts = torch.from_numpy(words.counts.copy())
-    if words is not run.vocabulary:  # pieces, each as the word that it spells
-        counts = counts[torch.tensor([words[word.lower()] for word in run.vocabulary.words])]
-        counts[torch.tensor([word.lower() not in words for word in run.vocabulary.words])] = 0
+    words, spelt, folder = run.learnt, run.vocabulary.words, installed_model()
+    counts, pieces = torch.from_numpy(words.counts.copy()), words is not run.vocabulary
+    texts = counts if (by_class := _class_counts(run)) is None else by_class.sum(1)
+    if pieces:  # each as the word that it spells
+        ids, known = (
+            torch.tensor([of(word.lower()) for word in spelt]) for of in (words.__getitem__, words.__contains__)
+        )
+        counts, texts = counts[ids] * known, texts[ids] * known
     enough = counts >= min(SEEN, int(words.counts.sum()) // ONCE_IN)
-    folder = installed_model()
     if folder is not None and not run.tagging and are_english(words):
-        enough &= (counts >= SEEN) | _are_words(run.vocabulary.words, folder, pieces=words is not run.vocabulary)
+        enough &= (texts >= TEXTS) | _are_words(spelt, folder, pieces=pieces)
     return allowed[enough.to(run.device)[allowed]]
+
+
+def _class_counts(run: Run) -> Tensor | None:
+    """How many labelled texts of each class hold each word of `run.learnt`, if that was kept."""
+    with suppress(RunError):  # a model in memory
+        return run.class_counts()
+    return None
 
 
 def _are_words(words: Sequence[str], folder: Path, *, pieces: bool) -> Tensor:

@@ -25,7 +25,6 @@ GROUPS = tuple(
     over above;
     under below;
     between among;
-    before after;
     with without;
     through across via;
     during throughout;
@@ -57,7 +56,9 @@ GROUPS = tuple(
     it's that's there's he's she's what's;
     i've we've you've they've;
     i'd we'd you'd they'd he'd she'd it'd;
-    i'll we'll you'll they'll he'll she'll it'll
+    i'll we'll you'll they'll he'll she'll it'll;
+    ah aw aww awww argh boo eek eww gosh grr ha hah haha hahaha hehe hey heh hmm hooray huh hurray lmao lol meh omg
+    ooh ooo oops ouch phew rofl sigh ugh uh um whoa whoo woah woo woohoo wow wtf xd yay yikes yuck yum
     """.split(";")
 )
 # What the tokenizer `words` leaves of contractions, also French and Italian ones: neither replaced nor put in.
@@ -74,7 +75,7 @@ ALONE = frozenset(
     be been being having done doing to of by from for at about against like despite along beyond than whom whose
     toward towards such own same else ought what either neither plenty used im dont cant out off back away too even
     already rather almost hardly barely one none whether per vs versus ago maybe perhaps however instead otherwise
-    whatever whoever whenever other others please yes
+    whatever whoever whenever other others please yes yeah yep nope nah gonna gotta wanna oh
     """.split()
 )
 PAST = frozenset(
@@ -95,6 +96,7 @@ CRUDE = frozenset(
 TIMES = frozenset("second minute hour day night week weekend month year time home man woman friend part cost".split())
 NOUNS = ("tion", "sion", "ment", "ness", "ity", "ance", "ence", "ship", "ism", "er", "or", "age")
 ADJECTIVES = ("ful", "less", "ous", "ive", "able", "ible", "ish")
+INTERJECTIONS = GROUPS[-1]
 CLOSED = frozenset().union(*GROUPS, ALONE)
 QUALITIES = frozenset(
     """
@@ -116,8 +118,8 @@ NAMES = frozenset(
     monday tuesday wednesday thursday friday saturday sunday
     """.split()
 )
-# Words of grammar that say as much as others do: their opposites turn a sentence round.
-SAYING = frozenset(
+# Words of the groups that say as much as others do: their opposites turn a sentence round.
+SAYING = INTERJECTIONS.union(
     """
     no not never always rarely often nothing everything nobody everyone without less least more most little much few
     many better worse best worst

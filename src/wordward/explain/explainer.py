@@ -5,10 +5,12 @@ from functools import partial
 
 from wordward.explain.candidates import fit_words
 from wordward.explain.confirming import Answer, Question, Telling
+from wordward.explain.distributional import alike
 from wordward.explain.explanation import Explanation
 from wordward.explain.filtering import sensible
 from wordward.explain.html import STYLE, html_fragment
 from wordward.explain.labels import Labels, check_focuses, labels_of
+from wordward.explain.other_languages import words_of
 from wordward.explain.places import PlaceMaker
 from wordward.explain.pulls import TextPulls, text_pulls
 from wordward.explain.whole_words import whole_words
@@ -106,7 +108,16 @@ class Explainer:
             near.speaking = self.sensible.speaking(near.allowed)
         self._wholes = None if near is None else whole_words(run, self.adversary.method, near, self.sensible)
         pieces = self._wholes is not None
-        self.places = PlaceMaker(run.vocabulary, run.labels, run.tagging, top, self.fitting, pieces, self.sensible)
+        self.places = PlaceMaker(
+            run.vocabulary,
+            run.labels,
+            run.tagging,
+            top,
+            self.fitting,
+            pieces,
+            self.sensible,
+            names=self.sensible is not None and alike(run) is None and words_of(run) is None,
+        )
 
     def __call__(self, texts: Sequence[Text], *, focus: int | None = None) -> Explanations:
         """Explain texts, as the function `explain` does."""

@@ -11,6 +11,7 @@ from torch import Tensor
 from wordward.explain.confirming import Answer
 from wordward.explain.explanation import Place, pulls_of
 from wordward.explain.filtering import Sensible
+from wordward.explain.names import in_names
 from wordward.explain.pulls import TextPulls, WordPulls
 from wordward.explain.whole_words import by_themselves
 from wordward.runs.prediction import named
@@ -28,6 +29,7 @@ class PlaceMaker:
     fitting: bool  # whether only fitting words pull
     pieces: bool  # whether words of several pieces are pulled as wholes
     sensible: Sensible | None
+    names: bool = False  # whether parts of English names are left as they are
 
     def __call__(
         self,
@@ -79,7 +81,8 @@ class PlaceMaker:
         """Which words may be pulled, (words,) bool: where only fitting words pull, what is a word by itself."""
         if not self.fitting:
             return np.ones(len(text.spans), dtype=bool)
-        return by_themselves(text, wholes=self.pieces)
+        alone = by_themselves(text, wholes=self.pieces)
+        return alone & ~in_names(text.text, text.spans) if self.names else alone
 
     def _kept(self, text: Reading, pulls: WordPulls, label: str | None, answers: Sequence[Answer]) -> Tensor:
         """Which pulls are shown, (words, top) bool.

@@ -25,7 +25,8 @@ SURE = ("tion", "sion", "ment", "ness", "ity", "ship", "ism")  # of NOUNS
 FEW = 20  # words of each class whose form tells are needed
 RIGHT = 0.7  # share of those of each class that the others must foretell, or the vectors do not know
 SPREAD = 0.2  # variance of the rarest class, that of others as much larger as they are more frequent
-NEAR = 0.25  # how far below its best class another may be that a word is of as well
+NEAR, LEAST = 0.2, 0.3  # how far below its best class another may be that a word is of as well; how much it is of it
+SURELY = 0.25  # how far below adjectives verbs must be for a verb's form to be none
 
 
 def class_by_form(word: str, known: Set[str]) -> str | None:
@@ -146,8 +147,10 @@ def _by_own(run: Run) -> tuple[Fitting, Endings]:
 @lru_cache(maxsize=4)
 def _by_installed(words: tuple[str, ...], folder: Path) -> Fitting:
     """Which of these words fit which, by the vectors of an installed BERT."""
-    by_word, unknown = installed_classes(folder), torch.full((len(CLASSES),), torch.nan)
-    return by_class(fitting(words, names=False), torch.stack([by_word.get(fold(word), unknown) for word in words]))
+    by_word, by_ending = installed_classes(folder), _endings(folder)
+    classes = [by_word.get(fold(word)) for word in words]
+    others = iter(by_ending([word for word, known in zip(words, classes, strict=True) if known is None]))
+    return by_class(fitting(words, names=False), torch.stack([next(others) if c is None else c for c in classes]))
 
 
 @lru_cache(maxsize=1)
@@ -172,8 +175,10 @@ def by_class(fits: Fitting, classes: Tensor) -> Fitting:
     """
     kinds, known = fits.kinds.cpu(), ~classes.isnan().any(-1)
     best = classes[:, :3].amax(-1, keepdim=True)
-    noun, verb, adjective = (classes[:, :3] >= best - NEAR).unbind(-1)
-    surely_adjective = adjective & ~verb & (classes.argmax(-1) == CLASSES.index("adjective"))  # not "failed"
+    near = (classes[:, :3] >= best - NEAR) & (classes[:, :3] >= best.clamp(max=LEAST))
+    noun, verb, adjective = near.unbind(-1)
+    is_best = classes.argmax(-1) == CLASSES.index("adjective")
+    surely_adjective = is_best & (classes[:, CLASSES.index("verb")] < best.squeeze(-1) - SURELY)  # not "failed"
     changed = kinds.clone()
 
     def put(those: Tensor, may: dict[str, Tensor]) -> None:

@@ -29,7 +29,9 @@ from wordward.runs.input_table import input_table, installed_model
 # Kinds of the other words, bits after those of the groups: by their ending, or without one by what they may be. An
 # "s" is a noun's, or anything's; "verbs" is given where that is known to be of a verb (`word_classes`).
 OPEN = ("s", "ed", "ing", "ly", "er", "est", "noun", "verb", "adjective", "number", "verbs")
+SINGULAR = ("ss", "us", "is", "as", "os", "ics")  # endings of words in -s that are no plural, nor a verb's form
 BIT = {name: 1 << at for at, name in enumerate(OPEN, start=len(GROUPS))}
+assert len(GROUPS) + len(OPEN) <= 63  # bits of an int64 without its sign
 
 
 def kind(word: str, known: Set[str]) -> int:
@@ -59,6 +61,8 @@ def inflection(word: str, known: Set[str]) -> str:
         return ""
     if len(word) > 5 and word.endswith(("ing", "ed")) and not word.endswith("eed"):
         return "ing" if word.endswith("ing") else "ed"
+    if len(word) > 5 and word.endswith("s") and not word.endswith(SINGULAR):
+        return "s"
     for ending in ("ing", "ed", "est", "er", "ly", "s"):
         if word.endswith(ending) and not word.endswith(("ss", "us", "is")):
             base = word.removesuffix(ending)

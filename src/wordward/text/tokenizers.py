@@ -28,6 +28,20 @@ TOKENIZERS: Mapping[str, re.Pattern[str]] = {
 }
 
 
+WITHIN = " ,-–"  # between two words of a sentence
+
+
+def within_sentence(text: str, at: int) -> bool:
+    """Whether the word that begins at a character of a text follows another of its sentence.
+
+    It is told by the text alone, so that it does not depend on how this is split into words.
+    """
+    at -= 1
+    while at >= 0 and text[at] in WITHIN:
+        at -= 1
+    return at >= 0 and text[at].isalnum()
+
+
 class Token(NamedTuple):
     """A word with its character span in the original text.
 
