@@ -6,6 +6,7 @@ import torch
 
 from wordward.config.texts import TextSettings
 from wordward.datasets import Example
+from wordward.text.tokens import words_of
 from wordward.text.vocabulary import SPECIALS, Vocabulary
 from wordward.train import word_contexts as module
 from wordward.train.word_contexts import DIM, capitals, context_vectors
@@ -101,3 +102,14 @@ def test_how_words_are_written_is_read_from_so_many_words_at_most(monkeypatch: p
     few = float(capitals(texts, vocabulary, settings)[vocabulary["zeitung"]])
     monkeypatch.setattr(module, "WRITTEN", 1)
     assert float(capitals(texts, vocabulary, settings)[vocabulary["zeitung"]]) > few + 0.5
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "punctuation", "whitespace"])
+def test_a_capital_that_begins_a_sentence_says_nothing_however_words_are_told(tokenizer: str) -> None:
+    settings = TextSettings(tokenizer=tokenizer, lowercase=True)
+    slow = "The cast is slow and the plot is as slow as the cast, in all of it. Wonderful film."
+    texts = [Example(slow)] * 50 + [Example("the old cafe\u0301 Paris was as it was and is")] * 50
+    vocabulary = Vocabulary.build([words_of(example, settings) for example in texts], min_documents=1)
+    found = capitals(texts, vocabulary, settings)
+    assert found[vocabulary["wonderful"]] < 0.1
+    assert found[vocabulary["paris"]] > 0.9

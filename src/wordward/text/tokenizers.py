@@ -39,7 +39,7 @@ def within_sentence(text: str, at: int) -> bool:
     at -= 1
     while at >= 0 and text[at] in WITHIN:
         at -= 1
-    return at >= 0 and text[at].isalnum()
+    return at >= 0 and (text[at].isalnum() or unicodedata.category(text[at])[0] == "M")
 
 
 class Token(NamedTuple):

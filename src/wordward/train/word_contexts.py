@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wordward.config.texts import TextSettings
 from wordward.datasets import Example
-from wordward.text.tokenizers import word_spans
+from wordward.text.tokenizers import within_sentence, word_spans
 from wordward.text.vocabulary import PAD, SPECIALS, UNK, Vocabulary
 
 BESIDE = 100  # commonest words, which are told apart as neighbours; all others are one
@@ -20,7 +20,6 @@ OWN = 5  # neighbours that count for a word as much as those of its ending
 MOST = 50_000  # words that have a vector, the commonest
 TOKENS = 3_000_000  # that are read
 WRITTEN = 200_000  # of them, how they are written
-WITHIN = " ,-–"  # between two words of a sentence
 PIECE = 500_000  # of them at a time
 NOTHING = np.zeros(0, np.int64)
 
@@ -55,14 +54,13 @@ def capitals(examples: Iterable[Example], vocabulary: Vocabulary, settings: Text
     size, first, read = min(len(vocabulary), MOST), len(SPECIALS), 0
     counts = np.zeros((size, 2))
     for example in examples:
-        text, before = example.text, None
+        text = example.text
         spans = word_spans(text, settings.tokenizer)
         for start, end in spans:
-            if before is not None and not text[before:start].strip(WITHIN):
+            if within_sentence(text, start):
                 number = vocabulary[text[start:end].lower()]
                 if first <= number < size:
                     counts[number, int(text[start].isupper())] += 1
-            before = end
         if (read := read + len(spans)) > WRITTEN:
             break
     found = torch.zeros(len(vocabulary))
