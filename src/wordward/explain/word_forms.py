@@ -14,15 +14,19 @@ ENDINGS = frozenset(
     ative ator ature bility ble bly c cal cally ce cial cian ct ction cy d de dom e ed ee el ement en enance
     ence ency ent er ery ese ess et eutic ful fully hood ial ially ian iance iation ibility ible ibly ic ical
     ically icate ication ice ician icity ics ience ient ify ility in inal ination ine ing ings ion ional ior
-    ious ish ism ist istic istics ition itional itive itor ity ium ive ively ization ize land le led ler like
-    ling ly m mal ment mize mum n nce nd ness nt ntial or oric ory osition ous ously pt ption re s se sh ship
+    ious ish ism ist istic istics ition itional itive itor ity ium ive ively ization ize land le like
+    ly m mal ment mize mum n nce nd ness nt ntial or oric ory osition ous ously pt ption re s se sh ship
     sion sis sition sive sm sor ssion st stic stry t te th tial tic tical tics tion tional tive tor tory ture ty
     ual ually uction ude ular ulate ulation ulus um ure us ution vation ve ward wise y ying yse ysis yst ytic
     ytical yze ze zer zing
     """.split()
 )
 # British spelling, and what Americans write.
-BRITISH = (re.compile("(?<=..)our"), "or"), (re.compile("(?<=...)([iy])s(?=e|ing|ation)"), r"\1z")
+BRITISH = (
+    (re.compile("(?<=...)([iy])s(?=e|ing|ation)"), r"\1z"),
+    (re.compile("(?<=...[aeiou])ll(?=ed|er|ing)"), "l"),  # travelled, traveled; but not falling, faling
+)
+OUR = re.compile("(?<=...)our(?=$|s|ed|ing|able|ite|ful|less|er|ist|hood|ly)")
 GREY, COSY = re.compile("^grey"), re.compile("(?<=[aeiou])z(?=y|ie)")
 WITHOUT = ("less", "los")  # careless is nothing like careful, arbeitslos nothing like Arbeit
 WHOLE = 4  # letters of a word that another begins with
@@ -47,7 +51,7 @@ def same_word(word: str, other: str) -> bool:
     word, other = (GREY.sub("gray", fold(each)) for each in (word, other))
     if word.isdecimal() and other.isdecimal():
         return int(word) == int(other)
-    if COSY.sub("s", word) == COSY.sub("s", other):
+    if COSY.sub("s", word) == COSY.sub("s", other) or _as_humour(word, other) or _as_humour(other, word):
         return True
     if word[: WHOLE - 1] != other[: WHOLE - 1]:  # as most do
         return False
@@ -68,3 +72,9 @@ def same_word(word: str, other: str) -> bool:
     if shared < WHOLE and min(map(len, ends)) < SHORT:
         return False
     return all(end in ENDINGS for end in ends) or (shared >= ALIKE and max(map(len, ends)) <= SHORT)
+
+
+def _as_humour(word: str, other: str) -> bool:
+    """Whether a British word in -our, or a form of it, is another American one: humour, humor, humorous."""
+    found = OUR.search(word)
+    return found is not None and other.startswith(f"{word[: found.start()]}or")
