@@ -115,7 +115,7 @@ def test_if_the_odds_of_the_label_fall_with_no_word_that_is_told_and_nothing_mar
     assert answers[0].probability > found.probabilities["sport"]
     assert [pull.probability is None for place in found.places for pull in place.pulls].count(False) == 1
     assert marked(found) == []
-    assert effect(found) == "sport stays at 57.6 % with the strongest pulls, one at a time"
+    assert effect(found) == "sport does not fall below 57.6 % with the strongest pulls, one at a time"
     assert telling_pulls(run, sensible, []) == []
 
 

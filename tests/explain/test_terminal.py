@@ -62,6 +62,7 @@ def test_golden(name: str) -> None:
         (0.25, "bad", "good → bad: good 93.8 % → 25.0 %, so bad"),
         (0.75, "good", "good → bad: good 93.8 % → 75.0 %"),
         (0.9376, "good", "good stays at 93.8 % with the strongest pulls, one at a time"),
+        (0.99, "good", "good does not fall below 93.8 % with the strongest pulls, one at a time"),
         (0.9374, "good", "good falls to 93.7 % at most with the strongest pulls, one at a time"),
         (None, None, ""),
     ],
@@ -305,7 +306,7 @@ def test_the_question_of_a_tagger_is_said() -> None:
 
 def test_percent_never_rounds_to_certainty() -> None:
     shown = [percent(share) for share in (0.0, 0.00001, 0.001, 0.5, 0.99949, 0.9999, 1.0)]
-    assert shown == ["0 %", "<0.1 %", "0.1 %", "50.0 %", ">99.9 %", ">99.9 %", "100 %"]
+    assert shown == ["<0.1 %", "<0.1 %", "0.1 %", "50.0 %", ">99.9 %", ">99.9 %", ">99.9 %"]
     assert [two_digits(share) for share in (0.0, 1e-9, 0.006, 1.0)] == ["0.00", "<0.01", "0.01", "1.00"]
 
 

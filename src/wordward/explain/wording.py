@@ -174,8 +174,10 @@ def effect(explanation: Explanation) -> str:
     place, pull, label, before = asked
     if unmoved(explanation):
         after = percent(pull.probability or 0.0)
-        falls = (pull.probability or 0.0) < before and after != percent(before)
-        says = f"falls to {after} at most" if falls else f"stays at {percent(before)}"
+        says = f"stays at {after}"
+        if after != percent(before):
+            falls = (pull.probability or 0.0) < before
+            says = f"falls to {after} at most" if falls else f"does not fall below {percent(before)}"
         return f"{label} {says} with the strongest pulls, one at a time"
     said = f"{place.word} → {pull.toward}: {label} {percent(before)} → {percent(pull.probability or 0.0)}"
     return said + (f", so {pull.prediction}" if pull.prediction != explanation.predicted else "")
@@ -219,12 +221,10 @@ def question(explanation: Explanation) -> str:
 
 
 def percent(share: float) -> str:
-    """A probability for display, never rounded to 0 % or 100 %."""
-    if 0 < share < 0.001:
+    """A probability for display, never 0 % or 100 %: where it is 0 or 1, it was rounded before."""
+    if share < 0.001:
         return "<0.1 %"
-    if 0.999 < share < 1:
-        return ">99.9 %"
-    return f"{100 * share:.0f} %" if share in (0, 1) else f"{100 * share:.1f} %"
+    return ">99.9 %" if share > 0.999 else f"{100 * share:.1f} %"
 
 
 def two_digits(relative: float) -> str:

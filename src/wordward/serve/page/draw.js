@@ -14,8 +14,8 @@ export function el(tag, properties = {}, ...children) {
 
 // Never 0 % or 100 % of something that is not, as in the terminal and on the pages that are written.
 export function percent(chance) {
-  if (chance > 0 && chance < 0.001) return "<0.1 %";
-  if (chance > 0.999 && chance < 1) return ">99.9 %";
+  if (chance < 0.001) return "<0.1 %";
+  if (chance > 0.999) return ">99.9 %";
   const hundred = 100 * chance;
   return `${hundred > 99 || hundred < 1 ? hundred.toFixed(1) : Math.round(hundred)} %`;
 }
