@@ -1,5 +1,7 @@
 """Where words stand: those with the same neighbours are alike, and rare ones are as others with their ending."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -105,7 +107,7 @@ def test_how_words_are_written_is_read_from_so_many_words_at_most(monkeypatch: p
 
 
 @pytest.mark.parametrize("tokenizer", ["words", "punctuation", "whitespace"])
-def test_a_capital_that_begins_a_sentence_says_nothing_however_words_are_told(tokenizer: str) -> None:
+def test_a_capital_that_begins_a_sentence_says_nothing_however_words_are_told(tokenizer: Any) -> None:
     settings = TextSettings(tokenizer=tokenizer, lowercase=True)
     slow = "The cast is slow and the plot is as slow as the cast, in all of it. Wonderful film."
     texts = [Example(slow)] * 50 + [Example("the old cafe\u0301 Paris was as it was and is")] * 50
