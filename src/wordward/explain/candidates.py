@@ -34,12 +34,10 @@ WIDELY = 0.2  # the same where words that differ most in what they speak for com
 KNOWN = 0.1  # share of the words that may pull of which a kind is known, or nothing fits anything
 FAR = 0.05  # what a word counts that is not near, instead of its cosine
 MANY = 500  # words to choose from; of fewer any that fits may pull
-SEEN, ONCE_IN = (
-    10,
-    20_000,
-)  # a word that pulls was seen so often, or as often as the training texts hold so many words
-TEXTS = 4  # training texts that hold a word in English texts, or it must be one that word vectors know
-COMMON, SHORTER = 10_000, 2  # how far down a list by frequency words of three letters are words, of four, and so on
+# A word that pulls was seen so often, or as often as the training texts hold so many words.
+SEEN, ONCE_IN = 10, 20_000
+TEXTS = 4  # English training texts that hold a word, below which it must be one that installed word vectors know
+COMMON, SHORTER = 10_000, 2  # a word of n letters is among the (n - SHORTER) * COMMON commonest
 
 
 class Speaking(NamedTuple):
@@ -207,11 +205,10 @@ def _frequent(run: Run) -> Tensor:
         return allowed
     words, spelt, folder = run.learnt, run.vocabulary.words, installed_model()
     counts, pieces = torch.from_numpy(words.counts.copy()), words is not run.vocabulary
-    texts = counts if (by_class := _class_counts(run)) is None else by_class.sum(1)
+    texts = counts if (by_class := _class_counts(run)) is None else by_class.sum(1).cpu()
     if pieces:  # each as the word that it spells
-        ids, known = (
-            torch.tensor([of(word.lower()) for word in spelt]) for of in (words.__getitem__, words.__contains__)
-        )
+        lower = [word.lower() for word in spelt]
+        ids, known = torch.tensor([words[word] for word in lower]), torch.tensor([word in words for word in lower])
         counts, texts = counts[ids] * known, texts[ids] * known
     enough = counts >= min(SEEN, int(words.counts.sum()) // ONCE_IN)
     if folder is not None and not run.tagging and are_english(words):
