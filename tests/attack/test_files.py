@@ -313,7 +313,7 @@ def test_commands_that_are_refused(folder: Path, tmp_path: Path, capsys: pytest.
         (run,): "expected RUN and DATA; got",
         (run, data, "more"): "expected RUN and DATA",
         (run, data, "--text", "warm"): "expected RUN; got",
-        (run, "--models", run): "expected files run/<label>/*.txt; found none",
+        (run, "--models", run): "expected texts; this folder holds a model: give a file of texts",
         (data, "--models", run, "--figure", "x.pdf"): "ends in .png or .svg for the plot; got 'x.pdf'",
         (run, data, "--models", run): "expected DATA; got",
         (data, "--models", run, "--guides", "advt"): "leave out --guides and --text",

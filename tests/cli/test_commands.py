@@ -787,7 +787,7 @@ def test_a_run_begins_with_its_labels_by_name(
     csv_file.write_text(csv_file.read_text().replace("text,label", "worte,urteil", 1))  # read as a text
     loud = [flag for flag in SMALL if flag != "--quiet"]
     assert main(["train", "--train", str(csv_file), "--out", str(tmp_path / "run"), *columns, *loud]) == 0
-    assert "3 labels (bad, good, urteil), " in said(capsys)
+    assert "3 labels (bad, good, urteil; with fewer than 3 texts: urteil 1), " in said(capsys)
 
 
 def test_a_run_begins_with_what_dev_shares_with_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

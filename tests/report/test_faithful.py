@@ -32,7 +32,7 @@ def test_a_figure_for_each_run(runs: Path):
     examples = wordward.datasets.read(runs / "test.csv")
     for name, numbers in found.items():
         run = wordward.load_run(runs / name, device="cpu")
-        measured = wordward.explain.faithfulness(run, wordward.datasets.sample(examples, 30))
+        measured = wordward.explain.faithfulness(run, wordward.datasets.sample(examples, 30, apart=True))
         assert numbers["faithfulness"] == json.loads(json.dumps(measured.to_json()))
         for choice, interval in measured.flips.items():
             share = f"{100 * interval.value:.1f}\u00a0%"

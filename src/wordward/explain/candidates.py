@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wordward.explain.distributional import alike, own_space
-from wordward.explain.english import fold
+from wordward.explain.english import CLOSED, fold
 from wordward.explain.other_languages import are_english
 from wordward.explain.word_classes import fitting_of
 from wordward.explain.word_forms import beginning, same_word
@@ -226,9 +226,10 @@ def _class_counts(run: Run) -> Tensor | None:
 def _are_words(words: Sequence[str], folder: Path, *, pieces: bool) -> Tensor:
     """Which words are of English, (ids,) bool, by the list of words, the commonest first, of a BERT in `folder`.
 
-    Short ones must be among the commonest: others are mostly parts of words (gav, acc). `pieces`: they are themselves
-    words of a Transformer, so that long ones need not be in the list.
+    Short ones must be words of grammar or among the commonest: others are mostly parts of words (gav, acc). `pieces`:
+    they are themselves words of a Transformer, so that long ones need not be in the list.
     """
     ranks, _ = input_table(folder)
     last = len(ranks) if pieces else inf
-    return torch.tensor([ranks.get(fold(word), last) < COMMON * (len(word) - SHORTER) for word in words])
+    common = (ranks.get(fold(word), last) < COMMON * (len(word) - SHORTER) for word in words)
+    return torch.tensor([fold(word) in CLOSED or known for word, known in zip(words, common, strict=True)])
