@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from wordward.runs import json_checks, run_folder
 from wordward.runs.json_checks import check_kind
 from wordward.runs.run_folder import CONFIG, POINTER, WEIGHTS
+from wordward.runs.shapes import shapes_of
 from wordward.support.errors import RunError
 from wordward.support.files import settle, whole, write
 from wordward.support.random_state import drawn_on, put_back, state_of
@@ -42,10 +43,7 @@ def load_weights(path: str | Path, model: nn.Module, vocabulary: Vocabulary) -> 
 
 
 def check_fits(file: Path, make: Callable[[], nn.Module], *, prefix: str = "") -> None:
-    """Refuse a file whose tensors (those with the prefix) are not shaped like those of the model that `make` makes.
-
-    It is made without its numbers, so that sizes that no file has take no memory.
-    """
+    """Refuse a file whose tensors (those with the prefix) do not have the shapes of the model that `make` makes."""
     if not file.exists():  # which is said elsewhere
         return
     try:
@@ -55,8 +53,7 @@ def check_fits(file: Path, make: Callable[[], nn.Module], *, prefix: str = "") -
     except (SafetensorError, OSError) as error:
         raise RunError(f"{file} is damaged or missing: {error}") from None
     try:
-        with torch.device("meta"):
-            wanted = {name: tuple(tensor.shape) for name, tensor in make().state_dict().items()}
+        wanted = shapes_of(make)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
         raise RunError(f"{file} does not fit the sizes in {CONFIG}, of which no model can be made: {error}") from None
     for name in sorted(wanted.keys() | found.keys()):
