@@ -150,26 +150,26 @@ class Attacker:
     ) -> None:
         run.forget()
         self.run, self.goal, self.settings = run, goal_of(run, settings, corrections, guard, judge), settings
-        self.rough = SearchModel(run)
+        self.scorer = SearchModel(run)
         self.guide = self._guide() if "swap" in settings.edits else None
-        self.editor = None if settings.only_swaps else Editor(self.rough, settings, self.goal, self.guide)
+        self.editor = None if settings.only_swaps else Editor(self.scorer, settings, self.goal, self.guide)
 
     def _guide(self) -> SwapGuide:
         """What proposes swaps: by gradients where the model has them, else by queries."""
         if not self.run.has_gradients:
             return QueryGuide(self.run, self.settings, self.goal.judge)
-        return Guide(self.rough, self.settings, self.goal.judge)
+        return Guide(self.scorer, self.settings, self.goal.judge)
 
     def __call__(self, examples: Sequence[Example]) -> list[Attacked]:
         """Attack some texts, prepared by `goal.plain`, side by side: edit them, then predict each of them again."""
         run, goal = self.run, self.goal
         texts = run.read_all(examples)
-        predictions = self.rough.predictions(texts, goal.close)
+        predictions = self.scorer.predictions(texts, goal.close)
         cases = cases_of(examples, texts, predictions, self.settings, goal, self.guide)
         made = dict(zip(cases, self._edited(list(cases.values())), strict=True))
         adversarial = {at: edits.text for at, edits in made.items() if edits.changes}
         changed = run.read_all(run.examples(list(adversarial.values())))
-        after = dict(zip(adversarial, self.rough.predictions(changed, goal.close), strict=True))
+        after = dict(zip(adversarial, self.scorer.predictions(changed, goal.close), strict=True))
         results = []
         for at, (example, text, before) in enumerate(zip(examples, texts, predictions, strict=True)):
             edits = made.get(at, Edited(example.text))
@@ -190,7 +190,7 @@ class Attacker:
         if self.editor is not None:
             return [_edited(one) for one in self.editor(cases)]
         assert self.guide is not None
-        return [_swapped(self.run, self.goal, one) for one in search(self.rough, cases, self.guide)]
+        return [_swapped(self.run, self.goal, one) for one in search(self.scorer, cases, self.guide)]
 
 
 def _opened(opened: Callable[[], Run], *options: Any) -> Attacker:

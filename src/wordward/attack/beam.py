@@ -56,18 +56,20 @@ class Search:
 Tries = Callable[[Sequence[Any]], list[Attempt]]  # of the searches that go on, what to read in this round
 
 
-def advance(rough: SearchModel, searches: Sequence[Search], tries: Tries, *, beam: int, anyway: bool = False) -> None:
+def advance(
+    scorer: SearchModel, searches: Sequence[Search], tries: Tries, *, beam: int, anyway: bool = False
+) -> None:
     """Rounds until every search is over; `anyway`: take a step whatever its effect.
 
     On a GPU with coarser products: what it ends with is to be predicted again.
     """
-    device = rough.run.device
+    device = scorer.run.device
     with searching(device), attention(device):
         unsure = UNSURE.get(device.type, 0.0)
         while running := [one for one in searches if not one.over]:
             attempts = tries(running)
             rows = {attempt.key: attempt.state.row.ids for attempt in attempts}  # several may be read as the same
-            logits = dict(zip(rows, rough.logits(list(rows.values())), strict=True))
+            logits = dict(zip(rows, scorer.logits(list(rows.values())), strict=True))
             for number, _ in rows:
                 running[number].passes += 1
                 running[number].tried += 1

@@ -142,7 +142,7 @@ def _conditions(found: Check, limits: CheckLimits, earlier: Earlier | None) -> t
         equal = len(found.results) - len(each)
         conditions += [no_worse(earlier, each, at, measured, equal=equal) for at in (0, found.budgets[-1])]
     if why := found.unmeasured:
-        conditions = [each.unmeasured(why) for each in conditions]
+        conditions = [each.not_measured(why) for each in conditions]
     return tuple(conditions)
 
 

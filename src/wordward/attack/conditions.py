@@ -37,7 +37,7 @@ class Condition:
         """Whether it holds, in words."""
         return ("holds" if self.holds else "falls short") if self.measured else "not measured"
 
-    def unmeasured(self, why: str) -> "Condition":
+    def not_measured(self, why: str) -> "Condition":
         """What becomes of it where next to no text could be edited, so that numbers under edits say nothing.
 
         A limit that is missed all the same is so with more edits, too.

@@ -50,9 +50,9 @@ class EditSearch(Search):
 class Editor:
     """Makes edits of the kinds of the settings; `guide` proposes the swaps among them."""
 
-    def __init__(self, rough: SearchModel, settings: AttackSettings, goal: Goal, guide: SwapGuide | None) -> None:
-        self.rough, self.settings, self.goal, self.guide = rough, settings, goal, guide
-        self.run = rough.run
+    def __init__(self, scorer: SearchModel, settings: AttackSettings, goal: Goal, guide: SwapGuide | None) -> None:
+        self.scorer, self.settings, self.goal, self.guide = scorer, settings, goal, guide
+        self.run = scorer.run
         self.kinds = tuple(kind for kind in settings.edits if kind != "swap")
 
     @cached_property
@@ -69,7 +69,7 @@ class Editor:
                 for case, logits in zip(cases, rows, strict=True)
             ]
             self._propose([one for one in searches if not one.over])
-            advance(self.rough, searches, self._tries, beam=self.settings.beam)
+            advance(self.scorer, searches, self._tries, beam=self.settings.beam)
         return searches
 
     def _propose(self, searches: Sequence[EditSearch]) -> None:

@@ -32,9 +32,9 @@ NEAREST = 10  # words a token may be swapped for where r may point anywhere
 class Guide:
     """A method that proposes swaps, the best first."""
 
-    def __init__(self, rough: SearchModel, settings: AttackSettings, judge: Judge | None) -> None:
-        self.rough, self.settings = rough, settings
-        self.run = run = rough.run
+    def __init__(self, scorer: SearchModel, settings: AttackSettings, judge: Judge | None) -> None:
+        self.scorer, self.settings = scorer, settings
+        self.run = run = scorer.run
         self.judge = judge if settings.sense == "kept" else None
         method = run.method(settings.method)
         self.by_strength = settings.by_strength or not method.recipe.follows_gradient
@@ -115,7 +115,7 @@ class Guide:
         counted = None
         if self.adversary.method.recipe.needs_labels and batch.labels is not None:
             counted = batch.labels != IGNORE if batch.labels.dim() == 2 else None  # the tags that are to change
-        return self.rough.gradient(self.adversary, batch, noise, counted)
+        return self.scorer.gradient(self.adversary, batch, noise, counted)
 
     def _follow(self, batch: Batch, gradient: Tensor | None, noise: Tensor | None) -> Found:
         """The perturbation along a gradient."""

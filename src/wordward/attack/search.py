@@ -14,13 +14,13 @@ from wordward.perturbation.modes import evaluating
 from wordward.runs.run import Run
 
 
-def search(rough: SearchModel, cases: Sequence[Case], guide: SwapGuide) -> list[Search]:
+def search(scorer: SearchModel, cases: Sequence[Case], guide: SwapGuide) -> list[Search]:
     """Swap words of all texts, a swap a round, until each prediction changes or no swap is left."""
     searches = [Search(case, [State(case.row)], over=not case.open.any()) for case in cases]
-    run, settings = rough.run, guide.settings
+    run, settings = scorer.run, guide.settings
     with evaluating(run.model):
         # The paper makes its one swap whatever its effect; of several, one must help.
-        advance(rough, searches, partial(_tries, run, guide), beam=settings.beam, anyway=settings.rescore == 1)
+        advance(scorer, searches, partial(_tries, run, guide), beam=settings.beam, anyway=settings.rescore == 1)
     return searches
 
 
