@@ -1,5 +1,7 @@
 """The convolution: alone as in a batch, evidence that is kept, perturbed and trusted, a linear model inside."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -14,10 +16,10 @@ from wordward.perturbation.settings import MethodSettings
 from wordward.runs.word_run import adversary_of
 from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import SPECIALS, Vocabulary
-from wordward.train.yardstick import fit_linear
+from wordward.train.yardstick import fit_linear, linear_probabilities
 
 WORDS, CLASSES, DIM = 12, 3, 5
-IDS = torch.tensor([[3, 4, 5, 6, 0, 0], [7, 8, 0, 0, 0, 0], [9, 0, 0, 0, 0, 0]])
+IDS = torch.tensor([[3, 4, 5, 4, 0, 0], [7, 8, 0, 0, 0, 0], [9, 0, 0, 0, 0, 0]])
 
 
 def a_model(seed: int = 0) -> Convolution:
@@ -44,7 +46,10 @@ def by_hand(model: Convolution, ids: list[int]) -> Tensor:
             found.append(F.relu(score))
         strongest.append(torch.stack(found).amax(0))
         first += width
-    spoken = model.scale * vectors[:, DIM:].sum(0) / model.idf[ids].norm().clamp(min=1) + model.prior
+    heard = {word: 1 + math.log(ids.count(word)) for word in ids}  # all its occurrences together
+    told = sum(count * model.words.table.weight[word, DIM:] for word, count in heard.items())
+    length = math.sqrt(sum((count * float(model.idf[word])) ** 2 for word, count in heard.items()))
+    spoken = model.scale * told / max(length, 1.0) + model.prior
     return model.head(torch.cat(strongest)) + model.trust * spoken
 
 
@@ -55,19 +60,18 @@ def test_logits_are_those_computed_word_by_word_also_in_a_padded_batch() -> None
         torch.testing.assert_close(logits, by_hand(model, row[row > 0].tolist()))
 
 
-def test_the_evidence_is_a_linear_model_on_word_counts() -> None:
+def test_the_evidence_is_the_linear_model_that_runs_are_measured_against() -> None:
     rng = np.random.default_rng(0)
     rows = [rng.integers(3, WORDS, 6) for _ in range(60)]
     corpus = Corpus(rows, labels=[int(row.min()) % CLASSES for row in rows])
     linear = fit_linear(corpus, WORDS, CLASSES)
     model = Convolution(WORDS, CLASSES, ModelSettings(kind="convolution", dim=DIM, hidden=4)).eval()
-    torch.nn.init.zeros_(model.head.weight)
-    torch.nn.init.zeros_(model.head.bias)
+    model.quieten_phrases()
     values = (linear.evidence, linear.idf, linear.bias, corpus.word_counts(WORDS))
     model.set_evidence(*(torch.tensor(value) for value in values))
-    for row in rows[:5]:
-        expected = linear.evidence[row].sum(0) / np.linalg.norm(linear.idf[row]) + linear.bias
-        np.testing.assert_allclose(model(torch.tensor(row)[None])[0].detach(), expected, atol=1e-5)
+    found = model(torch.tensor(np.array(rows))).softmax(-1)
+    np.testing.assert_allclose(found.detach(), linear_probabilities(linear, corpus), atol=1e-5)
+    assert any(len(set(row)) < len(row) for row in rows), "no text has a word twice"
 
 
 def test_training_leaves_the_evidence_as_it_is_but_moves_the_rest() -> None:
@@ -101,3 +105,14 @@ def test_in_training_the_evidence_of_some_texts_is_hidden() -> None:
     assert len(hidden.detach().unique(dim=0)) == 2
     model.hiding = False
     assert len(model(IDS[:1].expand(40, -1)).detach().unique(dim=0)) == 1
+
+
+def test_phrases_of_few_texts_say_half_of_what_they_have_learnt_to_other_texts() -> None:
+    model = a_model()
+    model.words.dropout.p = model.dropout.p = 0.0
+    model.hiding = False
+    model.quieten_phrases()
+    spoken = model(IDS)
+    torch.nn.init.normal_(model.head.weight)
+    torch.testing.assert_close(2 * (model(IDS) - spoken), model.train()(IDS) - spoken)
+    assert (model(IDS) - spoken).abs().max() > 0.1

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -39,10 +39,18 @@ def parts(word: str, *, letters: bool) -> Counter[str]:
     return Counter([f"={word}", *(stretches if letters and len(word) > 1 and word[0].isalpha() else [])])
 
 
-def parts_of(row: np.ndarray, *, letters: bool, pairs: bool) -> Counter[str]:
+def heard(names: Iterable[str]) -> dict[str, float]:
+    """Each word of a text, or pair, with what all its occurrences count for together."""
+    return {name: 1 + math.log(often) for name, often in Counter(names).items()}
+
+
+def parts_of(row: np.ndarray, *, letters: bool, pairs: bool) -> dict[str, float]:
     names = [NAMES[at] for at in row]
-    found = Counter(part for name in names for part in parts(name, letters=letters).elements())
-    return found + Counter(f"{one}+{other}" for one, other in pairwise(names)) if pairs else found
+    found = heard(f"{one}+{other}" for one, other in pairwise(names) if pairs)
+    for name, count in heard(names).items():
+        for part, often in parts(name, letters=letters).items():
+            found[part] = found.get(part, 0.0) + count * often
+    return found
 
 
 def idf_of(corpus: Corpus, known: np.ndarray, **what: bool) -> dict[str, float]:
@@ -58,10 +66,14 @@ def idf_of(corpus: Corpus, known: np.ndarray, **what: bool) -> dict[str, float]:
 
 def length_of(row: np.ndarray, idf: dict[str, float], *, letters: bool, pairs: bool) -> float:
     """The text's own, if its words and pairs are at right angles."""
-    words = [parts(NAMES[at], letters=letters) for at in row]
-    squares = [sum(often * idf.get(part, 0.0) ** 2 for part, often in word.items()) for word in words]
+    words = [(count, parts(name, letters=letters)) for name, count in heard(NAMES[at] for at in row).items()]
+    squares = [
+        sum(count**2 * often * idf.get(part, 0.0) ** 2 for part, often in word.items()) for count, word in words
+    ]
     more = parts_of(row, letters=False, pairs=pairs)
-    return math.sqrt(sum(squares) + sum(often * idf.get(pair, 0) ** 2 for pair, often in more.items() if "+" in pair))
+    return math.sqrt(
+        sum(squares) + sum((count * idf.get(pair, 0)) ** 2 for pair, count in more.items() if "+" in pair)
+    )
 
 
 def in_a_model(found: Spoken, classes: int, names: Sequence[str] = NAMES) -> Convolution:
@@ -129,10 +141,11 @@ def test_a_convolution_says_what_scikit_learn_makes_of_words_and_their_vectors(c
     idf = np.log((1 + len(corpus.rows)) / (1 + documents)) + 1
     matrix = np.zeros((len(rows), len(NAMES) + 4))
     for values, row in zip(matrix, rows, strict=True):
-        for word in row:
-            values[word] += idf[word]
-            values[len(NAMES) :] += SHARED / 2 * idf[word] * vectors[word].numpy()
-        values /= np.linalg.norm(idf[row])
+        words, often = np.unique(row, return_counts=True)
+        counted = (1 + np.log(often)) * idf[words]
+        values[words] = counted
+        values[len(NAMES) :] = SHARED / 2 * counted @ vectors[words].numpy()
+        values /= np.linalg.norm(counted)
     scores = of_scikit_learn(classes, matrix[:-1], np.asarray(corpus.labels))
     model = in_a_model(fit_spoken(corpus, NAMES, classes, letters=False, pairs=False, vectors=vectors), classes)
     assert not documents[unseen[0]]

@@ -12,6 +12,18 @@ WIDTHS = (1, 2, 3)  # words of the phrases that a convolution reads
 ROWS = 8  # of a table of pairs, for each word
 FACTOR = 1_000_003  # spreads the pairs over the rows
 NO_PAIR = -1
+LOWERED = 0.5  # how much of what phrases have learnt from few texts they say of others
+
+
+def tempered(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """What each of the n occurrences of a word, or a pair, has in a text of 1 + log n, and of its square."""
+    ordered, places = ids.sort(1)
+    first = F.pad((ordered[:, 1:] != ordered[:, :-1]).long(), (1, 0))
+    number = torch.empty_like(ids).scatter(1, places, first.cumsum(1))  # of the word, in the order of its text's ids
+    ones = torch.ones_like(ids, dtype=torch.float32)
+    often = torch.zeros_like(ones).scatter_add(1, number, ones).gather(1, number)
+    together = 1 + often.log()
+    return together / often, together.square() / often
 
 
 class Pairs(nn.Module):
@@ -29,12 +41,12 @@ class Pairs(nn.Module):
         self.register_buffer("idf", torch.zeros(ROWS * size))
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """(batch, time) -> what all pairs of a text add to each class's score, (batch, classes), and sum(idf^2)."""
+        """(batch, time) -> what a text's pairs add to each class's score, (batch, classes), and their length^2."""
         first, second = ids[:, :-1], ids[:, 1:]
-        rows = rows_of(first, second, self.size)
-        found = (self.known[rows] == first * self.size + second).to(self.idf)
-        evidence = (self.evidence[rows] * found.unsqueeze(-1)).sum(1)
-        return evidence, (self.idf[rows] * found).square().sum(1, keepdim=True)
+        rows, pairs = rows_of(first, second, self.size), first * self.size + second
+        found, (weights, squares) = (self.known[rows] == pairs).to(self.idf), tempered(pairs)
+        evidence = (self.evidence[rows] * (found * weights).unsqueeze(-1)).sum(1)
+        return evidence, (self.idf[rows].square() * found * squares).sum(1, keepdim=True)
 
     @torch.no_grad()
     def set_evidence(self, known: Tensor, evidence: Tensor, idf: Tensor) -> None:
@@ -51,15 +63,16 @@ def rows_of(first: Tensor, second: Tensor, size: int) -> Tensor:
 class Convolution(nn.Module):
     """Text classifier: the strongest phrase of each kind, beside what each word speaks for.
 
-    A word's vector ends with its evidence, a number for each class: what an occurrence adds to that class's score in
-    a linear model on word counts, in units of `scale`. As part of the vector it is perturbed like all of it, but
-    training leaves it as it is, and learns how much to trust it. While `hiding`, training hides the evidence of half
-    of the texts, so that the phrases learn to do without; else they learn what it leaves to be told. Pairs of
-    neighbours speak, too, if `pairs` is set.
+    A word's vector ends with its evidence, a number for each class: what it adds to that class's score in a linear
+    model on words, in units of `scale`; n occurrences in a text share 1 + log n times that. As part of the vector it
+    is perturbed like all of it, but training leaves it as it is, and learns how much to trust it. While `hiding`,
+    training hides the evidence of half of the texts, so that the phrases learn to do without; else they learn what it
+    leaves to be told, and say `voice` of that in the end. Pairs of neighbours speak, too, if `pairs` is set.
     """
 
     idf: Tensor
     scale: Tensor
+    voice: Tensor
 
     def __init__(self, size: int, classes: int, settings: ModelSettings) -> None:
         super().__init__()
@@ -75,6 +88,7 @@ class Convolution(nn.Module):
         self.prior = nn.Parameter(torch.zeros(classes))
         self.register_buffer("idf", torch.zeros(size))
         self.register_buffer("scale", torch.ones(()))
+        self.register_buffer("voice", torch.ones(()))  # of phrases, outside training
         with torch.no_grad():
             self.words.table.weight[:, self.dim :] = 0
             self.words.table.weight[UNK] = 0
@@ -89,7 +103,8 @@ class Convolution(nn.Module):
         mask = ids != PAD if mask is None else mask
         vectors, evidence = self.words(ids).mul(mask.unsqueeze(-1)).split([self.dim, self.head.out_features], -1)
         strongest = torch.cat(self._strongest(vectors, mask), -1)
-        return self.head(self.dropout(strongest)) + self.trust * self._spoken(ids, mask, evidence)
+        told = self.head(self.dropout(strongest)) * (1.0 if self.training else self.voice)
+        return told + self.trust * self._spoken(ids, mask, evidence)
 
     def _strongest(self, vectors: Tensor, mask: Tensor) -> list[Tensor]:
         """How strong the strongest phrase of each kind is, (batch, hidden) for each width.
@@ -107,8 +122,9 @@ class Convolution(nn.Module):
 
     def _spoken(self, ids: Tensor, mask: Tensor, evidence: Tensor) -> Tensor:
         """What a linear model on counts of words, and of pairs, says, (batch, classes)."""
-        spoken = self.scale * evidence.sum(1)
-        squared = (self.idf[ids] * mask).square().sum(1, keepdim=True)
+        weights, squares = tempered(ids)
+        spoken = self.scale * (evidence * weights.unsqueeze(-1)).sum(1)
+        squared = (self.idf[ids].square() * mask * squares).sum(1, keepdim=True)
         if self.pairs is not None:
             more, length = self.pairs(ids)
             spoken, squared = spoken + more, squared + length
@@ -117,10 +133,14 @@ class Convolution(nn.Module):
             spoken = spoken * (torch.rand(len(spoken), 1, device=spoken.device) < 0.5)
         return spoken
 
-    def silence_phrases(self) -> None:
-        """Let phrases say nothing at first, so that what they come to say is what they have learnt."""
+    def quieten_phrases(self) -> None:
+        """Let phrases say nothing at first, so that what they say is what they have learnt, and of other texts less.
+
+        The evidence knows the texts to learn from, and leaves phrases little of these but chance.
+        """
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
+        self.voice.fill_(LOWERED)
 
     @torch.no_grad()
     def set_evidence(self, evidence: Tensor, idf: Tensor, prior: Tensor, counts: Tensor) -> None:

@@ -59,7 +59,7 @@ def _count_words(model: Convolution, config: TrainConfig, data: Data, known: Ten
     # Phrases of vectors that few texts have taught, and no others, know less than the evidence does.
     model.hiding = known is not None or data.unlabelled is not None or not few
     if not model.hiding:
-        model.silence_phrases()
+        model.quieten_phrases()
     if known is None:
         unlabelled = [data.unlabelled] if data.unlabelled else []
         vectors = text_vectors([data.train, *unlabelled], data.met, config.model.dim)

@@ -80,6 +80,11 @@ def counts_of(corpus: Corpus) -> Counts:
     return Counts(words, weights, (np.cumsum(sizes) - sizes).astype(np.int32))
 
 
+def tempered(counts: Counts) -> Counts:
+    """The same with 1 + log of how often a text has a word."""
+    return counts._replace(weights=1 + np.log(counts.weights))
+
+
 def cross_entropy(scores: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     """That of a logistic regression, (texts, classes), or (texts, 1) of two classes."""
     logs = (torch.cat([-scores / 2, scores / 2], 1) if scores.shape[1] == 1 else scores).log_softmax(-1)

@@ -12,7 +12,7 @@ from wordward.models.convolution import rows_of
 from wordward.text.corpus import Corpus
 from wordward.text.spelling import BEGINNING
 from wordward.text.vocabulary import SPECIALS
-from wordward.train.linear import MOST, Counts, Linear, counts_of, least, squared_hinge
+from wordward.train.linear import MOST, Counts, Linear, counts_of, least, squared_hinge, tempered
 
 LETTERS = 2, 3, 4  # of the stretches of a word that are looked at, its ends included
 LIGHTER = 0.5  # weight of a stretch, of which a word has many
@@ -57,7 +57,7 @@ def fit_spoken(
         True
     """
     corpus = corpus.sample(MOST)
-    counts, total = counts_of(corpus), len(corpus.rows)
+    counts, total = tempered(counts_of(corpus)), len(corpus.rows)
     spelt = _parts(words, LETTERS if letters else ())
     sizes = np.diff(spelt.starts, append=len(spelt.words))
     if letters and sizes[counts.words].sum() > ENTRIES:
@@ -66,10 +66,10 @@ def fit_spoken(
     idf = _idf_of_parts(parts, spelt, total, every=vectors is not None)
     known, paired = _pairs(corpus, len(words)) if pairs else (np.zeros(0, np.int64), _nothing(total))
     pair_idf = _idf(np.bincount(paired.words, minlength=len(known)), total)
-    spelt, parts, paired = _times(spelt, idf), _times(parts, idf), _times(paired, pair_idf)
+    spelt, parts, paired = _times(spelt, idf), _times(parts, idf), _times(tempered(paired), pair_idf)
     own = np.bincount(spelt.texts, spelt.weights.astype(np.float64) ** 2, len(words))
-    squares = np.bincount(counts.texts, counts.weights * own[counts.words], total)
-    squares += np.bincount(paired.texts, paired.weights * pair_idf[paired.words], total)
+    squares = np.bincount(counts.texts, counts.weights**2 * own[counts.words], total)
+    squares += np.bincount(paired.texts, paired.weights**2, total)
     lengths = np.sqrt(np.maximum(squares, 1))
     matrix = _beside(parts, paired, len(idf))
     matrix = matrix._replace(weights=matrix.weights / lengths[matrix.texts].astype(np.float32))

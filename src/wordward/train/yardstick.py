@@ -13,7 +13,7 @@ from wordward.support.console import waiting
 from wordward.text.corpus import Corpus
 from wordward.text.vocabulary import SPECIALS
 from wordward.train.data import Data
-from wordward.train.linear import MOST, Counts, Linear, counts_of, least
+from wordward.train.linear import MOST, Counts, Linear, counts_of, least, tempered
 
 NAMES = {False: "linear model on word counts", True: "most frequent tag of each word"}  # by whether it tags
 _LAST: dict[Any, tuple[Yardstick, float]] = {}  # the last one measured, which the trials of a sweep have in common
@@ -40,7 +40,7 @@ def fit_linear(corpus: Corpus, words: int, classes: int) -> Linear:
     """
     corpus = corpus.sample(MOST)
     gold = torch.from_numpy(np.asarray(corpus.labels, dtype=np.int64))
-    counts, total = _tempered(counts_of(corpus)), len(corpus.rows)
+    counts, total = tempered(counts_of(corpus)), len(corpus.rows)
     documents = np.bincount(counts.words, minlength=words)
     idf = np.where(documents > 0, np.log((1 + total) / (1 + documents)) + 1, 0).astype(np.float32)
     used = np.flatnonzero(documents)
@@ -71,7 +71,7 @@ def linear_probabilities(linear: Linear, corpus: Corpus) -> list[np.ndarray]:
         >>> linear_probabilities(model, Corpus([np.array([3])]))
         [array([0.5, 0.5], dtype=float32)]
     """
-    counts = _tempered(counts_of(corpus))
+    counts = tempered(counts_of(corpus))
     unit = counts._replace(weights=_to_unit(counts, linear.idf))
     with torch.no_grad():
         found = unit.times(torch.from_numpy(linear.evidence)) + torch.from_numpy(linear.bias)
@@ -148,11 +148,6 @@ def yardstick_of(data: Data, *, quiet: bool = True) -> dict[str, Any]:
         _LAST[key] = found, time.monotonic() - started
     found, seconds = _LAST[key]
     return found.entry(seconds)
-
-
-def _tempered(counts: Counts) -> Counts:
-    """The same with 1 + log of how often a text has a word."""
-    return counts._replace(weights=1 + np.log(counts.weights))
 
 
 def _to_unit(counts: Counts, idf: np.ndarray) -> np.ndarray:
