@@ -9,7 +9,7 @@ HELD = "accuracy_under_attack"
 ROWS = ("linear", "baseline", "advt", "iadvt", "vat", "ivat")
 MODELS = {
     "transformer": "A small Transformer at hand",
-    "convolution": "No Transformer: a convolution beside a linear model",
+    "convolution": "A convolution beside a linear model, from the Transformer's word vectors",
     "spelling": "Tagging without a Transformer: a Bi-LSTM beside a linear model on spelling",
 }
 INTRO = """# On texts like yours
