@@ -62,7 +62,8 @@ def check_fits(file: Path, make: Callable[[], nn.Module], *, prefix: str = "") -
                 f"is {shape}" if (shape := each.get(name)) is not None else "is none" for each in (wanted, found)
             ]
             raise RunError(
-                f"{file} does not fit the model of {CONFIG}, in which {name} {shapes[0]}: here it {shapes[1]}"
+                f"{file} does not fit the model of {CONFIG}, in which {name} {shapes[0]}: here it {shapes[1]}; "
+                "another version of wordward trained it, or the two files are of different runs: train it again"
             )
 
 
