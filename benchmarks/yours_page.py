@@ -23,9 +23,9 @@ fce, or F1 of names, for conll2003, and of phrases, for chunks, which has the sa
 are always the same, and in brackets the accuracy in % on 200 of them after up to four swaps that keep the sense.
 The linear model is the yardstick of `train` (tf-idf, logistic regression) on all the labelled texts, of which
 wordward's own models hold a tenth out; for tagging each word's most frequent tag. Settings were chosen on the sets
-marked with a star, by these test errors, so their rows are no independent proof; chunks decided nothing, imdb
-and rcv1_sample little: imdb that self-training comes in two halves, and both, with the others, what repeated words and
-phrases of few texts count for where nothing is installed. For more than 20 labels (r52, rcv1_sample) the Transformer
+marked with a star, by these test errors, so their rows are no independent proof; chunks decided nothing, imdb and
+rcv1_sample little: imdb that self-training comes in two halves, and both, with the others, what repeated words, and
+phrases of few texts, count for where nothing is installed. For more than 20 labels (r52, rcv1_sample) the Transformer
 is not chosen. n is the number of runs behind the row with the fewest.
 
 {machine}
