@@ -218,13 +218,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         draw(records, given.figure)
         return
     done = {(r["set"], r["size"], r["seed"], r["row"], r["kind"]) for r in records}
-    bare = given.kind == "convolution" and installed_model() is None
+    kind = BARE if given.kind == "convolution" and installed_model() is None else given.kind
     wanted = product(given.set, given.size, given.seed, given.row)
     for name, size, seed, row in wanted:
-        if (name, size, seed, row, BARE if bare else given.kind) in done:
+        if (name, size, seed, row, kind) in done:
             continue
-        record = run_row(name, size, seed, row, given.kind, given.device)
-        record |= {"kind": BARE} if bare else {}
+        record = run_row(name, size, seed, row, given.kind, given.device) | {"kind": kind}
         add(given.records, [record])
         print(f"{name} {size} {row} seed {seed}: error {record['error']:.2%}, {record['seconds']:.0f} s", flush=True)
 

@@ -10,7 +10,10 @@ from matplotlib.figure import Figure
 
 from benchmarks.yours_page import compared
 
-SHOWN = {"convolution": "without a Transformer", "transformer": "with a small Transformer at hand"}
+SHOWN = {
+    "convolution": "a convolution, from a Transformer's word vectors",
+    "transformer": "that Transformer, fine-tuned",
+}
 LOOKS = {"baseline": ("#1f5f9f", "o"), "iadvt": ("#b45309", "D")}  # colours of the report's page
 FIXED: Any = {"svg.hashsalt": "wordward", "font.size": 9, "svg.fonttype": "none", "font.family": "sans-serif"}
 

@@ -208,7 +208,7 @@ def test_the_picture_of_yours_is_drawn_from_its_records(tmp_path: Path) -> None:
         yours.main(["--records", str(path), "--figure", str(tmp_path / name)])
     drawn = (tmp_path / "one.svg").read_text()
     assert drawn == (tmp_path / "two.svg").read_text()
-    for said in ("imdb 200", "without a Transformer", "baseline", "iadvt"):
+    for said in ("imdb 200", "a convolution, from a Transformer", "fine-tuned", "baseline", "iadvt"):
         assert said in drawn
 
 

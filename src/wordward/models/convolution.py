@@ -15,12 +15,12 @@ NO_PAIR = -1
 LOWERED = 0.5  # how much of what phrases have learnt from few texts they say of others
 
 
-def tempered(ids: Tensor) -> tuple[Tensor, Tensor]:
+def repeat_weights(ids: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """What each of the n occurrences of a word, or a pair, has in a text of 1 + log n, and of its square."""
     ordered, places = ids.sort(1)
     first = F.pad((ordered[:, 1:] != ordered[:, :-1]).long(), (1, 0))
     number = torch.empty_like(ids).scatter(1, places, first.cumsum(1))  # of the word, in the order of its text's ids
-    ones = torch.ones_like(ids, dtype=torch.float32)
+    ones = torch.ones_like(ids, dtype=dtype)
     often = torch.zeros_like(ones).scatter_add(1, number, ones).gather(1, number)
     together = 1 + often.log()
     return together / often, together.square() / often
@@ -44,7 +44,7 @@ class Pairs(nn.Module):
         """(batch, time) -> what a text's pairs add to each class's score, (batch, classes), and their length^2."""
         first, second = ids[:, :-1], ids[:, 1:]
         rows, pairs = rows_of(first, second, self.size), first * self.size + second
-        found, (weights, squares) = (self.known[rows] == pairs).to(self.idf), tempered(pairs)
+        found, (weights, squares) = (self.known[rows] == pairs).to(self.idf), repeat_weights(pairs, self.idf.dtype)
         evidence = (self.evidence[rows] * (found * weights).unsqueeze(-1)).sum(1)
         return evidence, (self.idf[rows].square() * found * squares).sum(1, keepdim=True)
 
@@ -122,7 +122,7 @@ class Convolution(nn.Module):
 
     def _spoken(self, ids: Tensor, mask: Tensor, evidence: Tensor) -> Tensor:
         """What a linear model on counts of words, and of pairs, says, (batch, classes)."""
-        weights, squares = tempered(ids)
+        weights, squares = repeat_weights(ids, self.idf.dtype)
         spoken = self.scale * (evidence * weights.unsqueeze(-1)).sum(1)
         squared = (self.idf[ids].square() * mask * squares).sum(1, keepdim=True)
         if self.pairs is not None:
